@@ -1,0 +1,32 @@
+//! Katro, the six-row mancala of Madagascar: exact rules, and batches of games
+//! that are stepped together for reinforcement learning.
+//!
+//! Plain data ([`Position`]) and compiled rules ([`Game`]) that know nothing of
+//! Python; the Python package of the same name wraps them.
+//!
+//! ```
+//! use katro::{Game, Rules};
+//!
+//! let game = Game::new(Rules::KATRO);
+//! let mut position = game.start();
+//! while let Some(action) = game.legal(&position).iter().next() {
+//!     position = game.play(&position, action as i64)?.0;
+//! }
+//! println!("{} {:?}", game.notation(&position), game.winner(&position));
+//! # Ok::<(), katro::IllegalMove>(())
+//! ```
+
+mod batch;
+mod circuit;
+mod game;
+mod notation;
+mod position;
+#[cfg(feature = "python")]
+mod python;
+mod rules;
+
+pub use batch::{Arrays, Autoreset, Batch, Final, Illegal, Options, StepError};
+pub use game::{Actions, Game, GridError, Hole, IllegalMove, Lap, Ply};
+pub use notation::NotationError;
+pub use position::{Player, Position, Side};
+pub use rules::{MAX_SEEDS, Rules, RulesError};
