@@ -245,6 +245,14 @@ impl Batch {
         Batch { game, options, start, len: n, blocks }
     }
 
+    /// The memory that `n` games and the arrays of one step take, in bytes;
+    /// `None` if it cannot be counted.
+    pub fn bytes(game: &Game, n: usize) -> Option<usize> {
+        let rules = game.rules();
+        let row = rules.holes() + rules.num_actions() + 5 * size_of::<i64>() + 2;
+        n.checked_mul(row + size_of::<Block>() / BLOCK)?.checked_add(size_of::<Block>())
+    }
+
     /// The game that is played.
     pub fn game(&self) -> &Game {
         &self.game

@@ -1,6 +1,7 @@
 //! The rules applied: which moves there are, what they do, who has won.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 use crate::circuit::Circuit;
 use crate::position::{Player, Position, Side, SideHole};
@@ -364,6 +365,12 @@ impl PartialEq for Game {
 }
 
 impl Eq for Game {}
+
+impl Hash for Game {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.rules.hash(state);
+    }
+}
 
 impl fmt::Debug for Game {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -23,6 +23,7 @@ mod notation;
 mod position;
 #[cfg(feature = "python")]
 mod python;
+mod render;
 mod rules;
 
 pub use batch::{Arrays, Autoreset, Batch, Final, Illegal, Options, StepError};

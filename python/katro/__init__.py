@@ -1,0 +1,29 @@
+"""Katro, the six-row mancala of Madagascar, for reinforcement learning.
+
+`Board` is a position to explore, `KatroEnv` a Gymnasium environment and
+`KatroVectorEnv` many of them stepped together; `Rules` says which game is
+played. Importing this package registers `katro/Katro-v0` with Gymnasium.
+"""
+
+import gymnasium
+
+from katro._katro import Board, IllegalMoveError, Lap, Rules, __version__, perft
+from katro.env import KatroEnv
+from katro.vector import KatroVectorEnv
+
+__all__ = [
+    "Board",
+    "IllegalMoveError",
+    "KatroEnv",
+    "KatroVectorEnv",
+    "Lap",
+    "Rules",
+    "__version__",
+    "perft",
+]
+
+gymnasium.register(
+    id="katro/Katro-v0",
+    entry_point="katro.env:KatroEnv",
+    vector_entry_point="katro.vector:KatroVectorEnv",
+)

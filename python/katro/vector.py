@@ -1,0 +1,289 @@
+"""Katro as a Gymnasium environment of many games."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import ArrayLike, NDArray
+
+from katro import _katro
+from katro._katro import Board, Rules
+from katro.env import (
+    RENDER_MODES,
+    check_render_mode,
+    observation_space,
+    render_board,
+    start_board,
+    wants_dict,
+)
+
+Observations: TypeAlias = "NDArray[np.uint8] | dict[str, NDArray[Any]]"
+
+INFO = ("action_mask", "to_move", "winner", "captured", "laps")
+
+
+class KatroVectorEnv(VectorEnv[Observations, ArrayLike, NDArray[Any]]):
+    """Many games of Katro, stepped together.
+
+    The same as `gymnasium.vector.SyncVectorEnv` over as many `KatroEnv`, array by
+    array and key by key, but native: a step is one call into Rust. Observations,
+    rewards, ends and information are those of `KatroEnv`, one row per game.
+
+    Args:
+        num_envs: the number of games.
+        autoreset_mode: when a game that has ended starts again, as Gymnasium's
+            `AutoresetMode` or its value. `"NextStep"`: in the next step, whose
+            action it ignores (a row that is no transition and that a learner
+            drops); `"SameStep"`: at once, and `final_obs` and `final_info` of the
+            information keep the end; `"Disabled"`: when `reset` is called with
+            `options={"reset_mask": mask}`.
+        rules: a `Rules` or the name of one.
+        observation: `"grid"` or `"dict"`.
+        illegal: `"raise"` or `"lose"`.
+        max_plies: the plies after which a game is cut off, or None.
+        render_mode: None, `"ansi"` or `"rgb_array"`.
+
+    Raises:
+        ValueError: if an argument is not one of those above.
+        MemoryError: if there is no memory for so many games.
+
+    >>> import katro, numpy as np
+    >>> envs = katro.KatroVectorEnv(3)
+    >>> observations, infos = envs.reset(seed=0)
+    >>> observations, rewards, terminated, truncated, infos = envs.step(np.array([0, 1, 2]))
+    >>> infos["laps"].tolist()
+    [7, 8, 7]
+    """
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        *,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        rules: Rules | str = "katro",
+        observation: Literal["grid", "dict"] = "grid",
+        illegal: Literal["raise", "lose"] = "raise",
+        max_plies: int | None = 2000,
+        render_mode: Literal["ansi", "rgb_array"] | None = None,
+    ) -> None:
+        mode = autoreset_mode.value if isinstance(autoreset_mode, AutoresetMode) else autoreset_mode
+        self._batch = _katro.Batch(num_envs, rules, mode, illegal, max_plies)
+        self._dict = wants_dict(observation)
+        self.autoreset_mode = AutoresetMode(mode)
+        self.num_envs = len(self._batch)
+        self.render_mode = check_render_mode(render_mode)
+        self.metadata = {
+            "render_modes": list(RENDER_MODES),
+            "render_fps": 2,
+            "autoreset_mode": self.autoreset_mode,
+        }
+        self.single_observation_space = observation_space(self._batch.rules, self._dict)
+        self.single_action_space = spaces.Discrete(self._batch.rules.num_actions)
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """Returns (n, actions) bool, true for a legal action; all true where the game is over."""
+        return self._batch.action_masks()
+
+    def boards(self) -> list[Board]:
+        """Returns the board of every game; the final one where it is over."""
+        return self._batch.boards()
+
+    def set_boards(self, boards: Sequence[Board]) -> tuple[Observations, dict[str, Any]]:
+        """Starts every game from its own board.
+
+        Args:
+            boards: a board for each game, of the environment's rules and not over.
+
+        Returns:
+            What `reset` returns.
+
+        Raises:
+            ValueError: if a board is over, or of other rules, or there is not one
+                for each game. The games go on unchanged.
+        """
+        self._batch.set_boards(list(boards))
+        return self._observe()
+
+    def afterstates(self) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+        """Returns the board after each legal action of every game.
+
+        Returns:
+            grids: (n, actions, 2 * rows, columns) uint8, as the player to move *next*
+                sees them; zero for illegal actions and where the game is over. The
+                action has won if the lower half holds no seed.
+            masks: (n, actions) bool, as `action_masks()`.
+        """
+        return self._batch.afterstates(), self._batch.action_masks()
+
+    def reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> tuple[Observations, dict[str, Any]]:
+        """Starts all games, or those of a mask.
+
+        Args:
+            seed: an integer, from which game `i` gets `seed + i`, or one (or None)
+                for each game.
+            options: `{"board": Board}` to start from a board; `{"reset_mask": mask}`
+                with (n) bool to start only some of the games. The dict is not changed.
+
+        Returns:
+            The observations and the information; where `reset_mask` is false the
+            observation is that of the game as it stands and the information zero.
+
+        Raises:
+            ValueError: if an option is unknown, the board is over or of other
+                rules, or a length is wrong. The games go on unchanged.
+            TypeError: if `reset_mask` is no array of bool.
+        """
+        self._seed(seed)
+        board = start_board(options, "reset_mask")
+        mask = self._reset_mask(options)
+        self._batch.reset(mask, board)
+        return self._observe(mask)
+
+    def step(
+        self, actions: ArrayLike
+    ) -> tuple[
+        Observations, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]
+    ]:
+        """Plays one ply in every game.
+
+        Args:
+            actions: (n) integers.
+
+        Returns:
+            Observations, rewards (n) float64, terminated (n) bool, truncated (n) bool
+            and information; all of them new arrays.
+
+        Raises:
+            IllegalMoveError: if an action is not legal; the message names the game,
+                the action and the legal ones. No game has moved.
+            ValueError: if the shape is not (n,).
+            TypeError: if the actions are no integers.
+            gymnasium.error.ResetNeeded: before the first reset, and if a game is over
+                that only a reset starts again.
+        """
+        columns, finals = self._batch.step(actions)
+        observation, mask, rewards, terminated, truncated, *rest = columns
+        infos: dict[str, Any] = {}
+        if finals is not None:
+            self._add_finals(infos, *finals)
+        for name, column in zip(INFO, (mask, *rest), strict=True):
+            infos[name] = column
+            infos[f"_{name}"] = np.ones(self.num_envs, np.bool_)
+        return self._observed(observation, mask), rewards, terminated, truncated, infos
+
+    def render(self) -> tuple[Any, ...] | None:
+        """Returns the boards, each as `KatroEnv.render` does."""
+        if self.render_mode is None:
+            gym.logger.warn(
+                "render() needs a render mode: make the environment with "
+                'render_mode="ansi" or render_mode="rgb_array"'
+            )
+            return None
+        return tuple(render_board(board, self.render_mode) for board in self.boards())
+
+    def _seed(self, seed: int | Sequence[int | None] | None) -> None:
+        """Seeds the games; a game without a seed goes on with its own random stream."""
+        if seed is None:
+            return
+        if isinstance(seed, Sequence | np.ndarray):
+            if len(seed) != self.num_envs:
+                raise ValueError(
+                    f"{self.num_envs} games need {self.num_envs} seeds, got {len(seed)}"
+                )
+            for one in seed:
+                if one is not None:
+                    game_seed(one)
+        else:
+            super().reset(seed=game_seed(seed))
+
+    def _reset_mask(self, options: dict[str, Any] | None) -> NDArray[np.bool_] | None:
+        """Returns the games that the options of a reset name, None for all."""
+        mask = (options or {}).get("reset_mask")
+        if mask is None:
+            return None
+        if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_:
+            raise TypeError(f"the option 'reset_mask' must be an array of bool, got {mask!r}")
+        if mask.shape != (self.num_envs,):
+            raise ValueError(
+                f"the option 'reset_mask' must have the shape ({self.num_envs},), got {mask.shape}"
+            )
+        if not mask.any():
+            raise ValueError("the option 'reset_mask' must be true for at least one game")
+        return mask
+
+    def _observe(
+        self, fresh: NDArray[np.bool_] | None = None
+    ) -> tuple[Observations, dict[str, Any]]:
+        """Returns what a reset of the games of `fresh` (None for all) does."""
+        observation, mask, _, _, _, *rest = self._batch.observe()
+        infos: dict[str, Any] = {}
+        for name, column in zip(INFO, (mask, *rest), strict=True):
+            infos[name] = column
+            infos[f"_{name}"] = np.ones(self.num_envs, np.bool_)
+        observations = self._observed(observation, mask)
+        if fresh is not None:
+            for column in infos.values():
+                column[~fresh] = 0
+        return observations, infos
+
+    def _observed(self, observation: NDArray[np.uint8], mask: NDArray[np.int8]) -> Observations:
+        if not self._dict:
+            return observation
+        return {"action_mask": mask.copy(), "observation": observation}
+
+    def _add_finals(
+        self,
+        infos: dict[str, Any],
+        games: NDArray[np.int64],
+        observations: NDArray[np.uint8],
+        *rest: NDArray[np.int64],
+    ) -> None:
+        """Adds how the games ended that started again in this step."""
+        ended = np.zeros(self.num_envs, np.bool_)
+        ended[games] = True
+        actions = int(self._batch.rules.num_actions)
+        final_obs = np.full(self.num_envs, None, dtype=object)
+        for game, observation in zip(games.tolist(), observations, strict=True):
+            seen = observation.copy()
+            final_obs[game] = (
+                {"observation": seen, "action_mask": np.ones(actions, np.int8)}
+                if self._dict
+                else seen
+            )
+        masks = np.ones((len(games), actions), np.int8)
+        columns: tuple[NDArray[Any], ...] = (masks, *rest)
+        final_info: dict[str, Any] = {}
+        for name, values in zip(INFO, columns, strict=True):
+            column = np.zeros((self.num_envs, *values.shape[1:]), values.dtype)
+            column[games] = values
+            final_info[name] = column
+            final_info[f"_{name}"] = ended.copy()
+        infos["final_obs"] = final_obs
+        infos["_final_obs"] = ended.copy()
+        infos["final_info"] = final_info
+        infos["_final_info"] = ended
+
+
+def game_seed(seed: Any) -> int:
+    """Returns a seed as an integer of 0 or more."""
+    try:
+        number = operator.index(seed)
+    except TypeError:
+        raise TypeError(f"a seed must be an integer, got {seed!r}") from None
+    if number < 0:
+        raise ValueError(f"a seed must be 0 or more, got {number}")
+    return number

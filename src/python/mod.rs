@@ -1,0 +1,39 @@
+//! The Python module `katro._katro`: the only place that knows of Python.
+
+mod batch;
+mod board;
+mod input;
+mod rules;
+
+use pyo3::create_exception;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+create_exception!(
+    katro,
+    IllegalMoveError,
+    PyValueError,
+    "An action that is not legal in its position.\n\n\
+     The message names the action, the legal ones and the position. Nothing has changed."
+);
+
+/// The Rust engine of katro.
+#[pymodule]
+mod _katro {
+    #[pymodule_export]
+    use super::IllegalMoveError;
+    #[pymodule_export]
+    use super::batch::PyBatch;
+    #[pymodule_export]
+    use super::board::{PyBoard, perft};
+    #[pymodule_export]
+    use super::rules::PyRules;
+
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        module.add("Lap", super::board::lap_type(module.py())?)
+    }
+}
