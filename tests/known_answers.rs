@@ -17,10 +17,13 @@ struct Move {
     laps: u32,
     captured: u32,
     winner: Option<i64>,
-    trace: Option<Vec<(Place, usize, Place, Option<Place>, usize)>>,
+    trace: Option<Vec<KnownLap>>,
 }
 
 type Place = (usize, usize);
+
+/// Lifted hole, seeds, landing hole, captured hole, seeds captured.
+type KnownLap = (Place, usize, Place, Option<Place>, usize);
 
 #[derive(Deserialize)]
 struct WholeGame {
