@@ -22,6 +22,8 @@ pub enum Autoreset {
 }
 
 /// What an action does that is in the action space but not legal.
+///
+/// An action outside the action space is always refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Illegal {
     /// The step is refused and no game moves.
@@ -38,11 +40,16 @@ pub struct Options {
     pub autoreset: Autoreset,
     /// What an illegal action does.
     pub illegal: Illegal,
-    /// The plies after which a game is cut off (R12), if there is a limit.
+    /// The plies (at least 1) after which a game is cut off (R12), if there is
+    /// a limit.
     pub max_plies: Option<u32>,
 }
 
 /// What a step or a reset writes: an entry, or a row, for each game.
+///
+/// Where a game has started again in the same step ([`Autoreset::SameStep`]),
+/// `reward`, `terminated` and `truncated` tell of the old game and the rest of
+/// the new one.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Arrays {
     /// (n, 2 * rows, columns) seeds, as the player to move sees them.
@@ -79,6 +86,19 @@ impl Arrays {
             captured: vec![0; n],
             laps: vec![0; n],
         }
+    }
+
+    /// Whether these are arrays for `n` games.
+    fn fit(&self, game: &Game, n: usize) -> bool {
+        self.observation.len() == n * game.rules().holes()
+            && self.action_mask.len() == n * game.rules().num_actions()
+            && self.reward.len() == n
+            && self.terminated.len() == n
+            && self.truncated.len() == n
+            && self.to_move.len() == n
+            && self.winner.len() == n
+            && self.captured.len() == n
+            && self.laps.len() == n
     }
 }
 
@@ -201,7 +221,7 @@ impl Block {
     fn set(&mut self, i: usize, position: &Position) {
         self.place(i, position);
         self.plies[i] = 0;
-        self.ended[i] = false;
+        self.ended[i] = position.side_is_empty();
     }
 
     fn legal(&self, i: usize) -> u64 {
@@ -300,7 +320,8 @@ impl Batch {
         self.blocks[i / BLOCK].plies[i % BLOCK]
     }
 
-    /// Starts game `i` anew from `position`, or from the start.
+    /// Starts game `i` anew from `position`, or from the start. If somebody has
+    /// won there the game has ended.
     ///
     /// # Panics
     ///
@@ -319,7 +340,7 @@ impl Batch {
         let (block, i) = (&mut self.blocks[i / BLOCK], i % BLOCK);
         block.set(i, position);
         block.plies[i] = plies;
-        block.ended[i] = ended;
+        block.ended[i] |= ended;
     }
 
     /// Writes every game as a reset leaves it: no reward, nothing captured,
@@ -329,7 +350,7 @@ impl Batch {
     ///
     /// If `arrays` are not those of [`Arrays::new`] for this batch.
     pub fn observe(&self, arrays: &mut Arrays) {
-        assert_eq!(arrays.reward.len(), self.len);
+        assert!(arrays.fit(&self.game, self.len), "these are not the arrays of this batch");
         for (block, mut rows) in self.blocks.iter().zip(Rows::blocks(&self.game, arrays)) {
             for i in 0..block.len {
                 rows.reset(i);
@@ -350,7 +371,7 @@ impl Batch {
     ///
     /// If `arrays` are not those of [`Arrays::new`] for this batch.
     pub fn step(&mut self, actions: &[i64], arrays: &mut Arrays) -> Result<Vec<Final>, StepError> {
-        assert_eq!(arrays.reward.len(), self.len);
+        assert!(arrays.fit(&self.game, self.len), "these are not the arrays of this batch");
         self.check(actions)?;
         let mut finals = Vec::new();
         let actions = actions.chunks(BLOCK);
@@ -420,12 +441,7 @@ impl Batch {
                 Illegal::Refuse => space.contains(&action) && block.legal(i) >> action & 1 == 1,
             };
             if !playable {
-                let position = block.position(i);
-                let error = IllegalMove {
-                    action,
-                    legal: self.game.legal(&position),
-                    position: self.game.notation(&position),
-                };
+                let error = self.game.illegal(&block.position(i), action);
                 return Err(StepError::Illegal { game, error });
             }
         }
@@ -451,7 +467,7 @@ impl Options {
         if legal {
             let ply = game.play_unchecked(&mut position, action as usize);
             block.place(i, &position);
-            block.plies[i] += 1;
+            block.plies[i] = block.plies[i].saturating_add(1);
             rows.captured[i] = ply.captured.into();
             rows.laps[i] = ply.laps.into();
             if is_empty(&position.side(!mover)) {

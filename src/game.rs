@@ -30,7 +30,12 @@ impl Actions {
 
     /// The actions in ascending order.
     pub fn iter(self) -> impl Iterator<Item = usize> {
-        (0..64).filter(move |action| self.0 >> action & 1 == 1)
+        let mut left = self.0;
+        std::iter::from_fn(move || {
+            let action = left.trailing_zeros() as usize;
+            left &= left.wrapping_sub(1);
+            (action < 64).then_some(action)
+        })
     }
 }
 
@@ -249,27 +254,44 @@ impl Game {
     /// The number of sequences of `depth` moves from `position`; games that end
     /// sooner count for nothing.
     pub fn perft(&self, position: &Position, depth: u32) -> u64 {
+        self.perft_while(position, depth, &mut || true).unwrap_or_default()
+    }
+
+    /// As [`Game::perft`], but asks `go_on` every thousand moves or so and
+    /// returns `None` as soon as it says no.
+    pub(crate) fn perft_while(
+        &self,
+        position: &Position,
+        depth: u32,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Option<u64> {
         let legal = self.legal(position);
         match depth {
-            0 => 1,
-            1 => legal.len() as u64,
-            _ => legal
-                .iter()
-                .map(|action| {
+            0 => Some(1),
+            1 => Some(legal.len() as u64),
+            _ => {
+                if depth == 4 && !go_on() {
+                    return None;
+                }
+                legal.iter().try_fold(0, |count, action| {
                     let mut after = *position;
                     self.play_unchecked(&mut after, action);
-                    self.perft(&after, depth - 1)
+                    Some(count + self.perft_while(&after, depth - 1, go_on)?)
                 })
-                .sum(),
+            }
         }
     }
 
     fn check(&self, position: &Position, action: i64) -> Result<(), IllegalMove> {
-        let legal = self.legal(position);
-        if legal.contains(action) {
+        if self.legal(position).contains(action) {
             return Ok(());
         }
-        Err(IllegalMove { action, legal, position: self.notation(position) })
+        Err(self.illegal(position, action))
+    }
+
+    /// The error for an `action` that is not legal.
+    pub(crate) fn illegal(&self, position: &Position, action: i64) -> IllegalMove {
+        IllegalMove { action, legal: self.legal(position), position: self.notation(position) }
     }
 
     /// Sows a whole move, telling `watch` of every lap.
@@ -399,14 +421,21 @@ pub struct IllegalMove {
     pub position: String,
 }
 
+impl IllegalMove {
+    /// The message for an action that may be no `i64`.
+    pub(crate) fn message(&self, action: impl fmt::Display) -> String {
+        let IllegalMove { legal, position, .. } = self;
+        if legal.is_empty() {
+            format!("illegal action {action}: the game is over in {position}")
+        } else {
+            format!("illegal action {action}: legal are {legal} in {position}")
+        }
+    }
+}
+
 impl fmt::Display for IllegalMove {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let IllegalMove { action, legal, position } = self;
-        if legal.is_empty() {
-            write!(f, "illegal action {action}: the game is over in {position}")
-        } else {
-            write!(f, "illegal action {action}: legal are {legal} in {position}")
-        }
+        f.write_str(&self.message(self.action))
     }
 }
 

@@ -151,9 +151,11 @@ impl fmt::Display for NotationError {
                 f.write_str("a position is its rows, a space and S or N for the player to move")
             }
             NotationError::Player(player) => {
-                write!(f, "the player to move must be S or N, got {player:?}")
+                write!(f, "the player to move must be S or N, got {:?}", cut(player))
             }
-            NotationError::Count(count) => write!(f, "{count:?} is not a number of seeds"),
+            NotationError::Count(count) => {
+                write!(f, "{:?} is not a number of seeds", cut(count))
+            }
             NotationError::Ragged { row } => {
                 write!(f, "row {row} has not as many holes as the first")
             }
@@ -169,6 +171,11 @@ impl fmt::Display for NotationError {
             NotationError::Grid(error) => error.fmt(f),
         }
     }
+}
+
+/// The beginning of a text that may be long.
+fn cut(text: &str) -> &str {
+    text.char_indices().nth(40).map_or(text, |(end, _)| &text[..end])
 }
 
 impl std::error::Error for NotationError {

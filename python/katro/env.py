@@ -144,9 +144,9 @@ class KatroEnv(gym.Env[Observation, Any]):
             ValueError: if an option is unknown, or the board is over or of other
                 rules. The game goes on unchanged.
         """
-        board = start_board(options)
-        self._batch.reset(None, board)
+        board = start_board(options, self._batch)
         super().reset(seed=seed)
+        self._batch.reset(None, board)
         observation, _, _, _, info = self._batch.observe_one()
         return self._observed(observation, info), info
 
@@ -208,7 +208,7 @@ def observation_space(rules: Rules, as_dict: bool) -> spaces.Space[Any]:
     return spaces.Dict({"observation": grid, "action_mask": mask})
 
 
-def start_board(options: dict[str, Any] | None, *more: str) -> Board | None:
+def start_board(options: dict[str, Any] | None, batch: _katro.Batch, *more: str) -> Board | None:
     """Returns the board that the options of a reset ask for, which may have `more` keys."""
     known = ("board", *more)
     if not options:
@@ -219,6 +219,8 @@ def start_board(options: dict[str, Any] | None, *more: str) -> Board | None:
     board = options.get("board")
     if board is not None and not isinstance(board, Board):
         raise TypeError(f"the option 'board' must be a katro.Board, got {board!r}")
+    if board is not None:
+        batch.check_board(board)
     return board
 
 

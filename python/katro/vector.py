@@ -147,9 +147,9 @@ class KatroVectorEnv(VectorEnv[Observations, ArrayLike, NDArray[Any]]):
                 rules, or a length is wrong. The games go on unchanged.
             TypeError: if `reset_mask` is no array of bool.
         """
-        self._seed(seed)
-        board = start_board(options, "reset_mask")
+        board = start_board(options, self._batch, "reset_mask")
         mask = self._reset_mask(options)
+        self._seed(seed)
         self._batch.reset(mask, board)
         return self._observe(mask)
 
@@ -199,7 +199,7 @@ class KatroVectorEnv(VectorEnv[Observations, ArrayLike, NDArray[Any]]):
         """Seeds the games; a game without a seed goes on with its own random stream."""
         if seed is None:
             return
-        if isinstance(seed, Sequence | np.ndarray):
+        if isinstance(seed, Sequence | np.ndarray) and not isinstance(seed, str):
             if len(seed) != self.num_envs:
                 raise ValueError(
                     f"{self.num_envs} games need {self.num_envs} seeds, got {len(seed)}"
@@ -212,9 +212,9 @@ class KatroVectorEnv(VectorEnv[Observations, ArrayLike, NDArray[Any]]):
 
     def _reset_mask(self, options: dict[str, Any] | None) -> NDArray[np.bool_] | None:
         """Returns the games that the options of a reset name, None for all."""
-        mask = (options or {}).get("reset_mask")
-        if mask is None:
+        if options is None or "reset_mask" not in options:
             return None
+        mask = options["reset_mask"]
         if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_:
             raise TypeError(f"the option 'reset_mask' must be an array of bool, got {mask!r}")
         if mask.shape != (self.num_envs,):

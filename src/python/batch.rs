@@ -10,7 +10,7 @@ use pyo3::types::{PyBytes, PyDict, PyType};
 
 use super::IllegalMoveError;
 use super::board::PyBoard;
-use super::input::{self, integer, shown};
+use super::input::{self, integer, number, shown};
 use super::rules::PyRules;
 use crate::{
     Arrays, Autoreset, Batch, Final, Game, Illegal, Options, Player, Position, Rules, StepError,
@@ -84,8 +84,8 @@ impl PyBatch {
         let autoreset = choose(&AUTORESET, autoreset, "autoreset_mode")?;
         let illegal = choose(&ILLEGAL, illegal, "illegal")?;
         let max_plies = max_plies
-            .map(|value| match integer(value, "max_plies")? {
-                Some(plies @ 1..) => Ok(u32::try_from(plies).unwrap_or(u32::MAX)),
+            .map(|value| match number(value, "max_plies")? {
+                plies @ 1.. => Ok(u32::try_from(plies).unwrap_or(u32::MAX)),
                 _ => Err(PyValueError::new_err(format!(
                     "max_plies must be at least 1, or None for no limit, got {}",
                     shown(value)
@@ -103,6 +103,11 @@ impl PyBatch {
 
     fn __len__(&self) -> usize {
         self.batch.len()
+    }
+
+    /// Raises what a reset to `board` would raise.
+    fn check_board(&self, board: &PyBoard) -> PyResult<()> {
+        self.startable(board, None).map(|_| ())
     }
 
     /// Starts the games of `mask` (all, if None) from `board`, or from the start.
@@ -138,13 +143,13 @@ impl PyBatch {
         actions: &Bound<'py, PyAny>,
     ) -> PyResult<(Columns<'py>, Option<Finals<'py>>)> {
         self.check_started(py)?;
-        let actions = input::actions(actions, self.batch.len())?;
+        let numbers = input::actions(actions, self.batch.len())?;
         let (arrays, finals) = py
             .detach(|| {
                 let mut arrays = Arrays::new(self.batch.game(), self.batch.len());
-                self.batch.step(&actions, &mut arrays).map(|finals| (arrays, finals))
+                self.batch.step(&numbers, &mut arrays).map(|finals| (arrays, finals))
             })
-            .map_err(|error| self.step_error(py, error))?;
+            .map_err(|error| self.step_error(actions, error))?;
         let finals = (!finals.is_empty()).then(|| self.finals(py, &finals));
         Ok((self.columns(py, arrays), finals))
     }
@@ -156,10 +161,9 @@ impl PyBatch {
         action: &Bound<'py, PyAny>,
     ) -> PyResult<Single<'py>> {
         self.check_started(py)?;
-        let position = self.batch.position(0);
-        let action = input::action(self.batch.game(), &position, action)?;
+        let number = integer(action, "an action")?.unwrap_or(i64::MAX);
         let mut arrays = Arrays::new(self.batch.game(), 1);
-        self.batch.step(&[action], &mut arrays).map_err(|error| self.step_error(py, error))?;
+        self.batch.step(&[number], &mut arrays).map_err(|error| self.step_error(action, error))?;
         self.single(py, arrays)
     }
 
@@ -315,19 +319,21 @@ impl PyBatch {
         Ok(board.position)
     }
 
-    fn step_error(&self, py: Python<'_>, error: StepError) -> PyErr {
-        let single = self.batch.options().autoreset == Autoreset::Disabled && self.batch.len() == 1;
+    /// The exception for a step with `actions`, an array or a single action.
+    fn step_error(&self, actions: &Bound<'_, PyAny>, error: StepError) -> PyErr {
         match error {
             StepError::Length { .. } => PyValueError::new_err(error.to_string()),
-            StepError::Ended { .. } if single => {
-                reset_needed(py, "the game is over and must be reset first")
+            StepError::Ended { .. } => reset_needed(actions.py(), &error.to_string()),
+            StepError::Illegal { game, error } => {
+                // As the user wrote it, for an i64 may have cut it off.
+                let (which, action) = match actions.get_item(game) {
+                    Ok(action) => (format!("game {game}: "), action),
+                    Err(_) => (String::new(), actions.clone()),
+                };
+                let action = action.str().map_or(error.action.to_string(), |text| text.to_string());
+                let message = error.message(action);
+                IllegalMoveError::new_err(format!("{which}{message} (was the action mask used?)"))
             }
-            StepError::Ended { .. } => reset_needed(py, &error.to_string()),
-            StepError::Illegal { game, error } => IllegalMoveError::new_err(if single {
-                format!("{error} (was the action mask used?)")
-            } else {
-                format!("game {game}: {error} (was the action mask used?)")
-            }),
         }
     }
 

@@ -8,9 +8,9 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
 use super::IllegalMoveError;
-use super::input::{action, integer, integers, player, shown, tuple};
+use super::input::{action, integer, integers, shown, tuple};
 use super::rules::PyRules;
-use crate::{Game, Hole, IllegalMove, Lap, NotationError, Position, Rules};
+use crate::{Game, Hole, IllegalMove, Lap, NotationError, Player, Position, Rules};
 
 impl From<IllegalMove> for PyErr {
     fn from(error: IllegalMove) -> PyErr {
@@ -105,15 +105,14 @@ impl PyBoard {
     /// >>> katro.Board.from_grid([[0, 2], [0, 1]], to_move=1).notation
     /// '0,2/0,1 N'
     #[classmethod]
-    #[pyo3(signature = (grid, to_move = None, rules = None),
+    #[pyo3(signature = (grid, to_move = Player::South, rules = None),
            text_signature = "(grid, to_move=0, rules=None)")]
     fn from_grid(
         _class: &Bound<'_, PyType>,
         grid: &Bound<'_, PyAny>,
-        to_move: Option<&Bound<'_, PyAny>>,
+        to_move: Player,
         rules: Option<Rules>,
     ) -> PyResult<PyBoard> {
-        let to_move = to_move.map_or(Ok(Default::default()), |value| player(value, "to_move"))?;
         let (numbers, shape) = integers(grid, "the seeds of a grid")?;
         let rules = match (rules, shape.as_slice()) {
             (Some(rules), &[rows, columns])
@@ -306,7 +305,27 @@ pub(super) fn perft(py: Python<'_>, board: &PyBoard, depth: &Bound<'_, PyAny>) -
         integer(depth, "depth")?.filter(|depth| (0..=100).contains(depth)).ok_or_else(|| {
             PyValueError::new_err(format!("depth must be 0 to 100, got {}", shown(depth)))
         })?;
-    Ok(py.detach(|| board.game.perft(&board.position, depth as u32)))
+    interruptible(py, |go_on| board.game.perft_while(&board.position, depth as u32, go_on))
+}
+
+/// Runs long work that asks now and then whether to go on, and stops it, with
+/// the exception that Python raises then, when the user presses Ctrl-C.
+pub(super) fn interruptible<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce(&mut dyn FnMut() -> bool) -> Option<T> + Send,
+) -> PyResult<T> {
+    let mut interrupt = None;
+    let done = py.detach(|| {
+        work(&mut || {
+            interrupt = Python::attach(|py| py.check_signals()).err();
+            interrupt.is_none()
+        })
+    });
+    match (done, interrupt) {
+        (Some(done), _) => Ok(done),
+        (None, Some(interrupt)) => Err(interrupt),
+        (None, None) => unreachable!("work stops only when it is told to"),
+    }
 }
 
 /// The named tuple `katro.Lap`.

@@ -24,26 +24,57 @@ pub(super) fn integer(value: &Bound<'_, PyAny>, what: &str) -> PyResult<Option<i
     }
 }
 
-/// The legal action that `value` is.
+/// An integer; one that does not fit in 64 bits becomes the nearest that does,
+/// since no such value is ever right.
+pub(super) fn number(value: &Bound<'_, PyAny>, what: &str) -> PyResult<i64> {
+    match integer(value, what)? {
+        Some(number) => Ok(number),
+        None => Ok(if value.lt(0)? { i64::MIN } else { i64::MAX }),
+    }
+}
+
+/// An argument that may be left out, which is not the same as `None`.
+pub(super) enum Argument<'py> {
+    /// Left out.
+    Missing,
+    /// Whatever was given.
+    Given(Bound<'py, PyAny>),
+}
+
+impl Argument<'_> {
+    /// The argument as a [`number`].
+    pub(super) fn number(&self, what: &str, default: usize) -> PyResult<i64> {
+        match self {
+            Argument::Missing => Ok(default as i64),
+            Argument::Given(value) => number(value, what),
+        }
+    }
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Argument<'py> {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'a, 'py, PyAny>) -> PyResult<Argument<'py>> {
+        Ok(Argument::Given(value.to_owned()))
+    }
+}
+
+/// The action that `value` is, if it can be one at all.
 pub(super) fn action(game: &Game, position: &Position, value: &Bound<'_, PyAny>) -> PyResult<i64> {
     integer(value, "an action")?.ok_or_else(|| {
-        IllegalMoveError::new_err(format!(
-            "illegal action {}: legal are {} in {}",
-            shown(value),
-            game.legal(position),
-            game.notation(position)
-        ))
+        IllegalMoveError::new_err(game.illegal(position, i64::MAX).message(shown(value)))
     })
 }
 
-/// The player that `value` (0 or 1) is.
-pub(super) fn player(value: &Bound<'_, PyAny>, what: &str) -> PyResult<Player> {
-    integer(value, what)?.and_then(Player::from_index).ok_or_else(|| {
-        PyValueError::new_err(format!(
-            "{what} must be 0 (South) or 1 (North), got {}",
-            shown(value)
-        ))
-    })
+impl<'a, 'py> FromPyObject<'a, 'py> for Player {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'a, 'py, PyAny>) -> PyResult<Player> {
+        integer(&value, "a player")?.and_then(Player::from_index).ok_or_else(|| {
+            let value = shown(&value);
+            PyValueError::new_err(format!("a player is 0 (South) or 1 (North), got {value}"))
+        })
+    }
 }
 
 /// The numbers and the shape of an array, or of nested lists, of integers.
@@ -56,14 +87,17 @@ pub(super) fn integers(value: &Bound<'_, PyAny>, what: &str) -> PyResult<(Vec<i6
         return Err(PyTypeError::new_err(format!("{what} must be integers, got dtype {dtype}")));
     }
     let shape = array.cast::<PyUntypedArray>()?.shape().to_vec();
-    // No value above the range of an i64 is ever right, so it may be cut off there.
-    let array = if kind == 'u' {
-        numpy.call_method1("minimum", (array, i64::MAX))?.call_method1("astype", ("int64",))?
+    let numbers = if kind == 'u' {
+        let array: PyReadonlyArrayDyn<'_, u64> =
+            array.call_method1("astype", ("uint64",))?.extract()?;
+        // As [`number`]: no value above the range of an i64 is ever right.
+        array.as_array().iter().map(|&number| number.try_into().unwrap_or(i64::MAX)).collect()
     } else {
-        array.call_method1("astype", ("int64",))?
+        let array: PyReadonlyArrayDyn<'_, i64> =
+            array.call_method1("astype", ("int64",))?.extract()?;
+        array.as_array().iter().copied().collect()
     };
-    let array: PyReadonlyArrayDyn<'_, i64> = array.extract()?;
-    Ok((array.as_array().iter().copied().collect(), shape))
+    Ok((numbers, shape))
 }
 
 /// The actions of a batch, one for each of `n` games.

@@ -4,7 +4,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use super::input::{integer, shown};
+use super::input::{Argument, integer, shown};
 use crate::{Rules, RulesError};
 
 impl From<RulesError> for PyErr {
@@ -39,21 +39,13 @@ pub(super) struct PyRules(pub(super) Rules);
 #[pymethods]
 impl PyRules {
     #[new]
-    #[pyo3(signature = (rows = None, columns = None, seeds = None),
+    #[pyo3(signature = (rows = Argument::Missing, columns = Argument::Missing, seeds = Argument::Missing),
            text_signature = "(rows=3, columns=6, seeds=2)")]
-    fn new(
-        rows: Option<&Bound<'_, PyAny>>,
-        columns: Option<&Bound<'_, PyAny>>,
-        seeds: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<PyRules> {
-        let number = |value: Option<&Bound<'_, PyAny>>, what: &str, default: usize| match value {
-            None => Ok(default as i64),
-            Some(value) => Ok::<i64, PyErr>(integer(value, what)?.unwrap_or(i64::MAX)),
-        };
+    fn new(rows: Argument<'_>, columns: Argument<'_>, seeds: Argument<'_>) -> PyResult<PyRules> {
         Ok(PyRules(Rules::new(
-            number(rows, "rows", Rules::KATRO.rows())?,
-            number(columns, "columns", Rules::KATRO.columns())?,
-            number(seeds, "seeds", Rules::KATRO.seeds())?,
+            rows.number("rows", Rules::KATRO.rows())?,
+            columns.number("columns", Rules::KATRO.columns())?,
+            seeds.number("seeds", Rules::KATRO.seeds())?,
         )?))
     }
 
