@@ -1,12 +1,15 @@
 //! Many games of one rule set, stepped together into plain arrays.
 
 use std::fmt;
+use std::ops::AddAssign;
+
+use pulp::{Arch, Simd, WithSimd};
 
 use crate::game::{Game, IllegalMove};
-use crate::position::{Player, Position, Side, is_empty, occupied, outermost};
-
-/// Games that are kept, and stepped, together.
-pub(crate) const BLOCK: usize = 64;
+use crate::lanes::{self, BLOCK, Block, Lanes, Moves, columns_of, mask, select, transposed};
+use crate::position::{Position, Side};
+use crate::random::Stream;
+use crate::threads::Threads;
 
 /// When a game that has ended starts again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -88,7 +91,47 @@ impl Arrays {
         }
     }
 
-    /// Whether these are arrays for `n` games.
+    /// All rows of the arrays.
+    pub fn rows(&mut self) -> Rows<'_> {
+        Rows {
+            observation: &mut self.observation,
+            action_mask: &mut self.action_mask,
+            reward: &mut self.reward,
+            terminated: &mut self.terminated,
+            truncated: &mut self.truncated,
+            to_move: &mut self.to_move,
+            winner: &mut self.winner,
+            captured: &mut self.captured,
+            laps: &mut self.laps,
+        }
+    }
+}
+
+/// The part of [`Arrays`] that belongs to some consecutive games, borrowed from
+/// wherever the arrays are kept.
+pub struct Rows<'a> {
+    /// As [`Arrays::observation`].
+    pub observation: &'a mut [u8],
+    /// As [`Arrays::action_mask`].
+    pub action_mask: &'a mut [i8],
+    /// As [`Arrays::reward`].
+    pub reward: &'a mut [f64],
+    /// As [`Arrays::terminated`].
+    pub terminated: &'a mut [bool],
+    /// As [`Arrays::truncated`].
+    pub truncated: &'a mut [bool],
+    /// As [`Arrays::to_move`].
+    pub to_move: &'a mut [i64],
+    /// As [`Arrays::winner`].
+    pub winner: &'a mut [i64],
+    /// As [`Arrays::captured`].
+    pub captured: &'a mut [i64],
+    /// As [`Arrays::laps`].
+    pub laps: &'a mut [i64],
+}
+
+impl<'a> Rows<'a> {
+    /// Whether these are the rows of `n` games.
     fn fit(&self, game: &Game, n: usize) -> bool {
         self.observation.len() == n * game.rules().holes()
             && self.action_mask.len() == n * game.rules().num_actions()
@@ -100,34 +143,19 @@ impl Arrays {
             && self.captured.len() == n
             && self.laps.len() == n
     }
-}
 
-/// The part of [`Arrays`] that belongs to some consecutive games.
-struct Rows<'a> {
-    observation: &'a mut [u8],
-    action_mask: &'a mut [i8],
-    reward: &'a mut [f64],
-    terminated: &'a mut [bool],
-    truncated: &'a mut [bool],
-    to_move: &'a mut [i64],
-    winner: &'a mut [i64],
-    captured: &'a mut [i64],
-    laps: &'a mut [i64],
-}
-
-impl<'a> Rows<'a> {
-    /// The rows of every block in turn.
-    fn blocks(game: &Game, arrays: &'a mut Arrays) -> impl Iterator<Item = Rows<'a>> {
+    /// The rows of `games` games each in turn.
+    fn chunks(self, game: &Game, games: usize) -> impl Iterator<Item = Rows<'a>> {
         let (holes, actions) = (game.rules().holes(), game.rules().num_actions());
-        let mut observation = arrays.observation.chunks_mut(BLOCK * holes);
-        let mut action_mask = arrays.action_mask.chunks_mut(BLOCK * actions);
-        let mut reward = arrays.reward.chunks_mut(BLOCK);
-        let mut terminated = arrays.terminated.chunks_mut(BLOCK);
-        let mut truncated = arrays.truncated.chunks_mut(BLOCK);
-        let mut to_move = arrays.to_move.chunks_mut(BLOCK);
-        let mut winner = arrays.winner.chunks_mut(BLOCK);
-        let mut captured = arrays.captured.chunks_mut(BLOCK);
-        let mut laps = arrays.laps.chunks_mut(BLOCK);
+        let mut observation = self.observation.chunks_mut(games * holes);
+        let mut action_mask = self.action_mask.chunks_mut(games * actions);
+        let mut reward = self.reward.chunks_mut(games);
+        let mut terminated = self.terminated.chunks_mut(games);
+        let mut truncated = self.truncated.chunks_mut(games);
+        let mut to_move = self.to_move.chunks_mut(games);
+        let mut winner = self.winner.chunks_mut(games);
+        let mut captured = self.captured.chunks_mut(games);
+        let mut laps = self.laps.chunks_mut(games);
         std::iter::from_fn(move || {
             Some(Rows {
                 observation: observation.next()?,
@@ -142,7 +170,72 @@ impl<'a> Rows<'a> {
             })
         })
     }
+
+    /// Writes a block of games as they stand, and what their last moves came to.
+    #[inline(always)]
+    fn write(&mut self, block: &Block, outcome: &Outcome, rows: usize, columns: usize) {
+        block.write_grids(self.observation, rows, columns);
+        let mut legal = block.legal(rows, columns);
+        for column in &mut legal[..columns] {
+            for l in 0..BLOCK {
+                column[l] |= block.ended[l] & 1;
+            }
+        }
+        let words = transposed(legal.each_ref());
+        for (row, word) in self.action_mask.chunks_exact_mut(columns).zip(&words) {
+            row.copy_from_slice(&word.to_le_bytes().map(|legal| legal as i8)[..columns]);
+        }
+        fill(self.reward, &outcome.reward, |reward| f64::from(reward as i8));
+        fill(self.terminated, &outcome.terminated, |yes| yes != 0);
+        fill(self.truncated, &outcome.truncated, |yes| yes != 0);
+        fill(self.to_move, &block.to_move, i64::from);
+        fill(self.winner, &outcome.winner, |player| i64::from(player as i8));
+        fill(self.captured, &outcome.captured, i64::from);
+        fill(self.laps, &outcome.laps, i64::from);
+    }
 }
+
+/// Writes a value for each game of a block, of which the last may be short.
+#[inline(always)]
+fn fill<B: Copy, T>(column: &mut [T], lanes: &[B; BLOCK], value: impl Fn(B) -> T) {
+    // A full block has a length that the compiler knows.
+    if let Ok(column) = <&mut [T; BLOCK]>::try_from(&mut *column) {
+        for l in 0..BLOCK {
+            column[l] = value(lanes[l]);
+        }
+        return;
+    }
+    for (entry, &lane) in column.iter_mut().zip(lanes) {
+        *entry = value(lane);
+    }
+}
+
+/// What the moves of a block came to; of a game that has not moved, what a reset
+/// leaves. Signed numbers are kept in two's complement.
+struct Outcome {
+    reward: Lanes,
+    /// 255 or 0.
+    terminated: Lanes,
+    /// 255 or 0.
+    truncated: Lanes,
+    winner: Lanes,
+    captured: Lanes,
+    laps: [u32; BLOCK],
+}
+
+impl Outcome {
+    const NONE: Outcome = Outcome {
+        reward: [0; BLOCK],
+        terminated: [0; BLOCK],
+        truncated: [0; BLOCK],
+        winner: [NOBODY; BLOCK],
+        captured: [0; BLOCK],
+        laps: [0; BLOCK],
+    };
+}
+
+/// -1, as a byte.
+const NOBODY: u8 = 255;
 
 /// A game that ended in a step with [`Autoreset::SameStep`], as it was before
 /// it started again.
@@ -160,76 +253,6 @@ pub struct Final {
     pub laps: i64,
 }
 
-/// Up to [`BLOCK`] games, an array for each thing that is known of them. The
-/// sides are kept as the mover and the opponent, not as South and North.
-#[derive(Clone)]
-struct Block {
-    len: usize,
-    mine: [[u64; BLOCK]; 3],
-    theirs: [[u64; BLOCK]; 3],
-    plies: [u32; BLOCK],
-    to_move: [u8; BLOCK],
-    ended: [bool; BLOCK],
-}
-
-impl Block {
-    fn new(len: usize, start: &Position) -> Block {
-        let mut block = Block {
-            len,
-            mine: [[0; BLOCK]; 3],
-            theirs: [[0; BLOCK]; 3],
-            plies: [0; BLOCK],
-            to_move: [0; BLOCK],
-            ended: [false; BLOCK],
-        };
-        for i in 0..BLOCK {
-            block.set(i, start);
-        }
-        block
-    }
-
-    fn sides(&self, i: usize) -> (Side, Side) {
-        let side = |rows: &[[u64; BLOCK]; 3]| [rows[0][i], rows[1][i], rows[2][i]];
-        (side(&self.mine), side(&self.theirs))
-    }
-
-    fn player(&self, i: usize) -> Player {
-        if self.to_move[i] == 0 { Player::South } else { Player::North }
-    }
-
-    fn position(&self, i: usize) -> Position {
-        let (mine, theirs) = self.sides(i);
-        let to_move = self.player(i);
-        let sides = match to_move {
-            Player::South => [mine, theirs],
-            Player::North => [theirs, mine],
-        };
-        Position { sides, to_move }
-    }
-
-    /// Puts a game on `position` and leaves its counters alone.
-    fn place(&mut self, i: usize, position: &Position) {
-        let mover = position.to_move;
-        for row in 0..3 {
-            self.mine[row][i] = position.side(mover)[row];
-            self.theirs[row][i] = position.side(!mover)[row];
-        }
-        self.to_move[i] = mover.index() as u8;
-    }
-
-    /// Starts a game from `position`.
-    fn set(&mut self, i: usize, position: &Position) {
-        self.place(i, position);
-        self.plies[i] = 0;
-        self.ended[i] = position.side_is_empty();
-    }
-
-    fn legal(&self, i: usize) -> u64 {
-        let (mine, _) = self.sides(i);
-        occupied(mine[outermost(&mine)])
-    }
-}
-
 /// `n` games of one rule set, stepped together.
 ///
 /// A step of the batch is one ply of every game, and each game writes its row
@@ -242,7 +265,7 @@ impl Block {
 /// let game = Game::new(Rules::KATRO);
 /// let mut batch = Batch::new(game, 3, Options::default());
 /// let mut arrays = Arrays::new(&game, 3);
-/// batch.step(&[0, 1, 2], &mut arrays)?;
+/// batch.step(&[0, 1, 2], arrays.rows())?;
 /// assert_eq!(arrays.laps, [7, 8, 7]);
 /// assert_eq!(arrays.to_move, [1, 1, 1]);
 /// # Ok::<(), katro::StepError>(())
@@ -251,18 +274,31 @@ impl Block {
 pub struct Batch {
     game: Game,
     options: Options,
-    start: Position,
     len: usize,
     blocks: Vec<Block>,
+    threads: Threads,
 }
 
 impl Batch {
-    /// `n` games at the start.
+    /// `n` games at the start, stepped by as many threads as pay off.
     pub fn new(game: Game, n: usize, options: Options) -> Batch {
-        let start = game.start();
-        let blocks =
-            (0..n).step_by(BLOCK).map(|first| Block::new(BLOCK.min(n - first), &start)).collect();
-        Batch { game, options, start, len: n, blocks }
+        let mut block = Block::EMPTY;
+        for lane in 0..BLOCK {
+            block.place(lane, &game.start(), game.rules().columns());
+        }
+        let blocks = vec![block; n.div_ceil(BLOCK)];
+        Batch { game, options, len: n, blocks, threads: Threads::for_games(n) }
+    }
+
+    /// The number of threads that step the games; what they do does not depend
+    /// on it.
+    pub fn threads(&self) -> usize {
+        self.threads.count()
+    }
+
+    /// Sets the number of threads, at least 1.
+    pub fn set_threads(&mut self, count: usize) {
+        self.threads = Threads::new(count);
     }
 
     /// The memory that `n` games and the arrays of one step take, in bytes;
@@ -270,7 +306,7 @@ impl Batch {
     pub fn bytes(game: &Game, n: usize) -> Option<usize> {
         let rules = game.rules();
         let row = rules.holes() + rules.num_actions() + 5 * size_of::<i64>() + 2;
-        n.checked_mul(row + size_of::<Block>() / BLOCK)?.checked_add(size_of::<Block>())
+        n.div_ceil(BLOCK).checked_mul(size_of::<Block>() + BLOCK * row)
     }
 
     /// The game that is played.
@@ -299,7 +335,8 @@ impl Batch {
     ///
     /// If there is no such game.
     pub fn position(&self, i: usize) -> Position {
-        self.blocks[i / BLOCK].position(i % BLOCK)
+        let (block, lane) = self.at(i);
+        block.position(lane, self.game.rules().columns())
     }
 
     /// Whether game `i` has ended and not started again.
@@ -308,7 +345,8 @@ impl Batch {
     ///
     /// If there is no such game.
     pub fn ended(&self, i: usize) -> bool {
-        self.blocks[i / BLOCK].ended[i % BLOCK]
+        let (block, lane) = self.at(i);
+        block.ended[lane] != 0
     }
 
     /// The plies played in game `i` since it started.
@@ -317,7 +355,8 @@ impl Batch {
     ///
     /// If there is no such game.
     pub fn plies(&self, i: usize) -> u32 {
-        self.blocks[i / BLOCK].plies[i % BLOCK]
+        let (block, lane) = self.at(i);
+        block.plies[lane]
     }
 
     /// Starts game `i` anew from `position`, or from the start. If somebody has
@@ -327,7 +366,8 @@ impl Batch {
     ///
     /// If there is no such game.
     pub fn reset(&mut self, i: usize, position: Option<&Position>) {
-        self.blocks[i / BLOCK].set(i % BLOCK, position.unwrap_or(&self.start));
+        let start = self.game.start();
+        self.restore(i, position.unwrap_or(&start), 0, false);
     }
 
     /// Puts game `i` into a state it was in before, as [`Batch::position`],
@@ -337,10 +377,11 @@ impl Batch {
     ///
     /// If there is no such game.
     pub fn restore(&mut self, i: usize, position: &Position, plies: u32, ended: bool) {
-        let (block, i) = (&mut self.blocks[i / BLOCK], i % BLOCK);
-        block.set(i, position);
-        block.plies[i] = plies;
-        block.ended[i] |= ended;
+        assert!(i < self.len, "game {i} of {}", self.len);
+        let (block, lane) = (&mut self.blocks[i / BLOCK], i % BLOCK);
+        block.place(lane, position, self.game.rules().columns());
+        block.plies[lane] = plies;
+        block.ended[lane] = mask(ended || self.game.winner(position).is_some());
     }
 
     /// Writes every game as a reset leaves it: no reward, nothing captured,
@@ -348,19 +389,18 @@ impl Batch {
     ///
     /// # Panics
     ///
-    /// If `arrays` are not those of [`Arrays::new`] for this batch.
-    pub fn observe(&self, arrays: &mut Arrays) {
-        assert!(arrays.fit(&self.game, self.len), "these are not the arrays of this batch");
-        for (block, mut rows) in self.blocks.iter().zip(Rows::blocks(&self.game, arrays)) {
-            for i in 0..block.len {
-                rows.reset(i);
-                rows.write(i, &self.game, block);
-            }
+    /// If `rows` are not those of [`Arrays::new`] for this batch.
+    pub fn observe(&self, rows: Rows<'_>) {
+        assert!(rows.fit(&self.game, self.len), "these are not the arrays of this batch");
+        let (board_rows, columns) = (self.game.rules().rows(), self.game.rules().columns());
+        for (block, mut rows) in self.blocks.iter().zip(rows.chunks(&self.game, BLOCK)) {
+            rows.write(block, &Outcome::NONE, board_rows, columns);
         }
     }
 
     /// Plays one ply in every game and returns the games that ended and were
-    /// started again, which there are with [`Autoreset::SameStep`] only.
+    /// started again, which there are with [`Autoreset::SameStep`] only, in
+    /// their order.
     ///
     /// # Errors
     ///
@@ -369,31 +409,28 @@ impl Batch {
     ///
     /// # Panics
     ///
-    /// If `arrays` are not those of [`Arrays::new`] for this batch.
-    pub fn step(&mut self, actions: &[i64], arrays: &mut Arrays) -> Result<Vec<Final>, StepError> {
-        assert!(arrays.fit(&self.game, self.len), "these are not the arrays of this batch");
+    /// If `rows` are not those of [`Arrays::new`] for this batch.
+    pub fn step(&mut self, actions: &[i64], rows: Rows<'_>) -> Result<Vec<Final>, StepError> {
+        assert!(rows.fit(&self.game, self.len), "these are not the arrays of this batch");
         self.check(actions)?;
-        let mut finals = Vec::new();
-        let actions = actions.chunks(BLOCK);
-        let rows = Rows::blocks(&self.game, arrays);
-        for (index, ((block, actions), mut rows)) in
-            self.blocks.iter_mut().zip(actions).zip(rows).enumerate()
-        {
-            for (i, &action) in actions.iter().enumerate() {
-                if block.ended[i] {
-                    block.set(i, &self.start);
-                    rows.reset(i);
-                } else if let Some(mut last) =
-                    self.options.step(&self.game, block, action, i, &mut rows)
-                {
-                    last.game = index * BLOCK + i;
-                    finals.push(last);
-                    block.set(i, &self.start);
-                    (rows.winner[i], rows.captured[i], rows.laps[i]) = (-1, 0, 0);
-                }
-                rows.write(i, &self.game, block);
-            }
-        }
+        let games = GROUP * BLOCK;
+        let (game, options) = (&self.game, &self.options);
+        let groups = self
+            .blocks
+            .chunks_mut(GROUP)
+            .zip(actions.chunks(games))
+            .zip(rows.chunks(game, games))
+            .enumerate()
+            .map(|(index, ((blocks, actions), rows))| Step {
+                game,
+                options,
+                first: index * games,
+                blocks,
+                actions,
+                rows,
+            });
+        let mut finals = self.threads.map(groups, |group| Arch::new().dispatch(group)).concat();
+        finals.sort_unstable_by_key(|last| last.game);
         Ok(finals)
     }
 
@@ -422,99 +459,343 @@ impl Batch {
         }
     }
 
+    /// Plays `plies` uniformly random plies in every game and counts what came
+    /// of it. Game `i` draws from the stream of `seed + i`. A game that ends
+    /// starts again at once, with [`Autoreset::Disabled`] never.
+    ///
+    /// Asks `go_on` after every so many plies and returns `None` as soon as it
+    /// says no; the games stay where they are then.
+    pub fn rollout(
+        &mut self,
+        plies: u64,
+        seed: u64,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Option<Counts> {
+        // About a twentieth of a second on one thread.
+        let at_once = (2_000_000 / self.len.max(1) as u64).clamp(1, 20_000);
+        let mut streams: Vec<[Stream; BLOCK]> = (0..self.blocks.len() as u64)
+            .map(|block| {
+                std::array::from_fn(|lane| {
+                    Stream::new(seed.wrapping_add(block * BLOCK as u64 + lane as u64))
+                })
+            })
+            .collect();
+        let mut counts = Counts::default();
+        let mut left = plies;
+        while left > 0 {
+            if !go_on() {
+                return None;
+            }
+            let plies = left.min(at_once);
+            left -= plies;
+            let (game, options, len) = (&self.game, &self.options, self.len);
+            let groups =
+                self.blocks.chunks_mut(GROUP).zip(streams.chunks_mut(GROUP)).enumerate().map(
+                    |(index, (blocks, streams))| Rollout {
+                        game,
+                        options,
+                        len: len - index * GROUP * BLOCK,
+                        blocks,
+                        streams,
+                        plies,
+                    },
+                );
+            for part in self.threads.map(groups, |group| Arch::new().dispatch(group)) {
+                counts += part;
+            }
+        }
+        Some(counts)
+    }
+
+    fn at(&self, i: usize) -> (&Block, usize) {
+        assert!(i < self.len, "game {i} of {}", self.len);
+        (&self.blocks[i / BLOCK], i % BLOCK)
+    }
+
     /// Whether every action can be played, before any is.
-    fn check(&self, actions: &[i64]) -> Result<(), StepError> {
+    fn check(&mut self, actions: &[i64]) -> Result<(), StepError> {
         if actions.len() != self.len {
             return Err(StepError::Length { expected: self.len, found: actions.len() });
         }
-        let space = 0..self.game.rules().num_actions() as i64;
-        for (game, &action) in actions.iter().enumerate() {
-            let (block, i) = (&self.blocks[game / BLOCK], game % BLOCK);
-            if block.ended[i] {
-                match self.options.autoreset {
-                    Autoreset::Disabled => return Err(StepError::Ended { game }),
-                    _ => continue,
-                }
-            }
-            let playable = match self.options.illegal {
-                Illegal::Lose => space.contains(&action),
-                Illegal::Refuse => space.contains(&action) && block.legal(i) >> action & 1 == 1,
-            };
-            if !playable {
-                let error = self.game.illegal(&block.position(i), action);
-                return Err(StepError::Illegal { game, error });
+        let (game, options) = (&self.game, &self.options);
+        let groups = self.blocks.chunks(GROUP).zip(actions.chunks(GROUP * BLOCK)).enumerate().map(
+            |(index, (blocks, actions))| Check {
+                game,
+                options,
+                first: index * GROUP * BLOCK,
+                blocks,
+                actions,
+            },
+        );
+        let refused = self.threads.map(groups, |group| Arch::new().dispatch(group));
+        match refused.into_iter().flatten().min() {
+            None => Ok(()),
+            Some(game) if self.ended(game) => Err(StepError::Ended { game }),
+            Some(game) => {
+                let error = self.game.illegal(&self.position(game), actions[game]);
+                Err(StepError::Illegal { game, error })
             }
         }
-        Ok(())
+    }
+}
+
+/// The blocks that one thread takes at a time.
+const GROUP: usize = 16;
+
+/// The board sizes for which the code is compiled apart, which makes it twice
+/// as fast for them: those of the named rules, and then all others.
+macro_rules! for_each_board {
+    ($rules:expr, $call:path, $self:expr) => {
+        match ($rules.rows(), $rules.columns()) {
+            (3, 6) => $call($self, 3, 6),
+            (3, 3) => $call($self, 3, 3),
+            (2, 6) => $call($self, 2, 6),
+            (2, 4) => $call($self, 2, 4),
+            (rows, columns) => $call($self, rows, columns),
+        }
+    };
+}
+
+/// Looks for an action that cannot be played.
+struct Check<'a> {
+    game: &'a Game,
+    options: &'a Options,
+    first: usize,
+    blocks: &'a [Block],
+    actions: &'a [i64],
+}
+
+impl WithSimd for Check<'_> {
+    type Output = Option<usize>;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> Option<usize> {
+        for_each_board!(self.game.rules(), Check::run, self)
+    }
+}
+
+impl Check<'_> {
+    /// The first game whose action cannot be played.
+    #[inline(always)]
+    fn run(self, rows: usize, columns: usize) -> Option<usize> {
+        let waits = mask(self.options.autoreset == Autoreset::Disabled);
+        let any = mask(self.options.illegal == Illegal::Lose);
+        for (index, (block, actions)) in
+            self.blocks.iter().zip(self.actions.chunks(BLOCK)).enumerate()
+        {
+            let chosen = columns_of(actions);
+            let mut legal = [0; BLOCK];
+            for (column, lanes) in block.legal(rows, columns)[..columns].iter().enumerate() {
+                for l in 0..BLOCK {
+                    legal[l] |= (mask(lanes[l] != 0) | any) & mask(chosen[l] == column as u8);
+                }
+            }
+            for l in 0..BLOCK {
+                legal[l] = select(block.ended[l], !waits, legal[l]);
+            }
+            if let Some(lane) = legal[..actions.len()].iter().position(|&legal| legal == 0) {
+                return Some(self.first + index * BLOCK + lane);
+            }
+        }
+        None
+    }
+}
+
+/// One ply of the games of some blocks, with actions that can be played.
+struct Step<'a> {
+    game: &'a Game,
+    options: &'a Options,
+    first: usize,
+    blocks: &'a mut [Block],
+    actions: &'a [i64],
+    rows: Rows<'a>,
+}
+
+impl WithSimd for Step<'_> {
+    type Output = Vec<Final>;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> Vec<Final> {
+        for_each_board!(self.game.rules(), Step::run, self)
+    }
+}
+
+impl Step<'_> {
+    #[inline(always)]
+    fn run(self, rows: usize, columns: usize) -> Vec<Final> {
+        let seeds = self.game.rules().seeds() as u8;
+        let mut moves = [Moves::NONE; GROUP];
+        let mut lost = [[0; BLOCK]; GROUP];
+        let mut chosen = [[0; BLOCK]; GROUP];
+        for (index, (block, actions)) in
+            self.blocks.iter_mut().zip(self.actions.chunks(BLOCK)).enumerate()
+        {
+            let column = columns_of(actions);
+            let moved = &mut moves[index].moved;
+            for l in 0..BLOCK {
+                moved[l] = mask(column[l] < columns as u8) & !block.ended[l];
+            }
+            if self.options.illegal == Illegal::Lose {
+                let mut legal = [0; BLOCK];
+                for (c, lanes) in block.legal(rows, columns)[..columns].iter().enumerate() {
+                    for l in 0..BLOCK {
+                        legal[l] |= mask(lanes[l] != 0) & mask(column[l] == c as u8);
+                    }
+                }
+                for l in 0..BLOCK {
+                    lost[index][l] = moved[l] & !legal[l];
+                    moved[l] &= legal[l];
+                }
+            }
+            if block.ended != [0; BLOCK] {
+                let ended = block.ended;
+                block.restart(&ended, seeds, rows * columns);
+            }
+            chosen[index] = column;
+        }
+        lanes::play(self.blocks, &mut moves, |index| chosen[index], rows, columns);
+
+        let mut finals = Vec::new();
+        let chunks = self.rows.chunks(self.game, BLOCK);
+        for (index, (block, mut rows_of_block)) in self.blocks.iter_mut().zip(chunks).enumerate() {
+            let mut outcome = self.options.judge(block, &moves[index], &lost[index]);
+            if self.options.autoreset == Autoreset::SameStep && block.ended != [0; BLOCK] {
+                for lane in (0..BLOCK).filter(|&lane| block.ended[lane] != 0) {
+                    finals.push(Final {
+                        game: self.first + index * BLOCK + lane,
+                        position: block.position(lane, columns),
+                        winner: i64::from(outcome.winner[lane] as i8),
+                        captured: outcome.captured[lane].into(),
+                        laps: outcome.laps[lane].into(),
+                    });
+                    outcome.winner[lane] = NOBODY;
+                    outcome.captured[lane] = 0;
+                    outcome.laps[lane] = 0;
+                }
+                let ended = block.ended;
+                block.restart(&ended, seeds, rows * columns);
+            }
+            rows_of_block.write(block, &outcome, rows, columns);
+        }
+        finals
+    }
+}
+
+/// Random plies of the games of some blocks.
+struct Rollout<'a> {
+    game: &'a Game,
+    options: &'a Options,
+    /// The games of the blocks, of which the last may be short.
+    len: usize,
+    blocks: &'a mut [Block],
+    streams: &'a mut [[Stream; BLOCK]],
+    plies: u64,
+}
+
+impl WithSimd for Rollout<'_> {
+    type Output = Counts;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> Counts {
+        for_each_board!(self.game.rules(), Rollout::run, self)
+    }
+}
+
+impl Rollout<'_> {
+    #[inline(always)]
+    fn run(self, rows: usize, columns: usize) -> Counts {
+        let seeds = self.game.rules().seeds() as u8;
+        let mut counts = Counts::default();
+        let mut moves = [Moves::NONE; GROUP];
+        let mut chosen = [[0; BLOCK]; GROUP];
+        for _ in 0..self.plies {
+            for (index, block) in self.blocks.iter_mut().enumerate() {
+                if self.options.autoreset != Autoreset::Disabled && block.ended != [0; BLOCK] {
+                    let ended = block.ended;
+                    block.restart(&ended, seeds, rows * columns);
+                }
+                for l in 0..BLOCK {
+                    let exists = mask(index * BLOCK + l < self.len);
+                    moves[index].moved[l] = exists & !block.ended[l];
+                }
+                let streams = &mut self.streams[index];
+                chosen[index] = lanes::random_columns(block, streams, rows, columns);
+            }
+            lanes::play(self.blocks, &mut moves, |index| chosen[index], rows, columns);
+            for (block, moves) in self.blocks.iter_mut().zip(&moves) {
+                let outcome = self.options.judge(block, moves, &[0; BLOCK]);
+                counts.add(moves, &outcome);
+            }
+        }
+        counts
+    }
+}
+
+/// What a rollout came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counts {
+    /// Plies played.
+    pub plies: u64,
+    /// Games won by South and by North.
+    pub wins: [u64; 2],
+    /// Games that the ply limit cut off.
+    pub truncated: u64,
+    /// Seeds captured.
+    pub captured: u64,
+    /// Laps sown.
+    pub laps: u64,
+}
+
+impl Counts {
+    #[inline(always)]
+    fn add(&mut self, moves: &Moves, outcome: &Outcome) {
+        let count = |lanes: &Lanes| lanes.iter().map(|&lane| u64::from(lane & 1)).sum::<u64>();
+        let north = count(&outcome.winner.map(|winner| mask(winner == 1)));
+        self.plies += count(&moves.moved);
+        self.wins[0] += count(&outcome.terminated) - north;
+        self.wins[1] += north;
+        self.truncated += count(&outcome.truncated);
+        self.captured += outcome.captured.iter().map(|&seeds| u64::from(seeds)).sum::<u64>();
+        self.laps += outcome.laps.iter().map(|&laps| u64::from(laps)).sum::<u64>();
+    }
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Counts) {
+        self.plies += other.plies;
+        self.wins[0] += other.wins[0];
+        self.wins[1] += other.wins[1];
+        self.truncated += other.truncated;
+        self.captured += other.captured;
+        self.laps += other.laps;
     }
 }
 
 impl Options {
-    /// Plays one ply of an open game and writes what it came to; if the game
-    /// ended and is to start again at once, returns how it ended.
-    fn step(
-        &self,
-        game: &Game,
-        block: &mut Block,
-        action: i64,
-        i: usize,
-        rows: &mut Rows<'_>,
-    ) -> Option<Final> {
-        let mut position = block.position(i);
-        let mover = position.to_move;
-        let legal = block.legal(i) >> action & 1 == 1;
-        rows.reset(i);
-        if legal {
-            let ply = game.play_unchecked(&mut position, action as usize);
-            block.place(i, &position);
-            block.plies[i] = block.plies[i].saturating_add(1);
-            rows.captured[i] = ply.captured.into();
-            rows.laps[i] = ply.laps.into();
-            if is_empty(&position.side(!mover)) {
-                rows.winner[i] = mover.index() as i64;
-                rows.reward[i] = 1.0;
-            }
-        } else {
-            rows.winner[i] = (!mover).index() as i64;
-            rows.reward[i] = -1.0;
+    /// Tells what the moves of a block, and the illegal actions that have `lost`
+    /// a game, came to, and which games have ended.
+    #[inline(always)]
+    fn judge(&self, block: &mut Block, moves: &Moves, lost: &Lanes) -> Outcome {
+        let limit = self.max_plies.unwrap_or(u32::MAX);
+        let mut over = [0; BLOCK];
+        for l in 0..BLOCK {
+            let played = u32::from(moves.moved[l] & 1);
+            // No number of plies reaches the limit that stands for none.
+            block.plies[l] = block.plies[l].saturating_add(played).min(u32::MAX - 1);
+            over[l] = mask(block.plies[l] >= limit);
         }
-        rows.terminated[i] = rows.winner[i] >= 0;
-        rows.truncated[i] =
-            !rows.terminated[i] && self.max_plies.is_some_and(|limit| block.plies[i] >= limit);
-        block.ended[i] = rows.terminated[i] || rows.truncated[i];
-        (block.ended[i] && self.autoreset == Autoreset::SameStep).then(|| Final {
-            game: i,
-            position,
-            winner: rows.winner[i],
-            captured: rows.captured[i],
-            laps: rows.laps[i],
-        })
-    }
-}
-
-impl Rows<'_> {
-    /// Writes what a ply came to as a reset leaves it.
-    fn reset(&mut self, i: usize) {
-        self.reward[i] = 0.0;
-        self.terminated[i] = false;
-        self.truncated[i] = false;
-        self.winner[i] = -1;
-        self.captured[i] = 0;
-        self.laps[i] = 0;
-    }
-
-    /// Writes the position of game `i`: what can be seen and played.
-    fn write(&mut self, i: usize, game: &Game, block: &Block) {
-        let (holes, actions) = (game.rules().holes(), game.rules().num_actions());
-        let (mine, theirs) = block.sides(i);
-        write_grid(&mut self.observation[i * holes..(i + 1) * holes], game, &mine, &theirs);
-        let legal = if block.ended[i] { u64::MAX } else { block.legal(i) };
-        for (action, mask) in
-            self.action_mask[i * actions..(i + 1) * actions].iter_mut().enumerate()
-        {
-            *mask = (legal >> action & 1) as i8;
+        let mut outcome = Outcome { captured: moves.captured, laps: moves.laps, ..Outcome::NONE };
+        for l in 0..BLOCK {
+            // Who has moved is no longer to move; who has lost still is. The
+            // winner is the player not to move in either case.
+            let ended = moves.won[l] | lost[l];
+            outcome.reward[l] = (moves.won[l] & 1) | lost[l];
+            outcome.terminated[l] = ended;
+            outcome.truncated[l] = over[l] & moves.moved[l] & !ended;
+            outcome.winner[l] = select(ended, block.to_move[l] ^ 1, NOBODY);
+            block.ended[l] |= ended | outcome.truncated[l];
         }
-        self.to_move[i] = block.to_move[i].into();
+        outcome
     }
 }
 

@@ -19,14 +19,17 @@
 mod batch;
 mod circuit;
 mod game;
+mod lanes;
 mod notation;
 mod position;
 #[cfg(feature = "python")]
 mod python;
+mod random;
 mod render;
 mod rules;
+mod threads;
 
-pub use batch::{Arrays, Autoreset, Batch, Final, Illegal, Options, StepError};
+pub use batch::{Arrays, Autoreset, Batch, Counts, Final, Illegal, Options, Rows, StepError};
 pub use game::{Actions, Game, GridError, Hole, IllegalMove, Lap, Ply};
 pub use notation::NotationError;
 pub use position::{Player, Position, Side};

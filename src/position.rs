@@ -110,11 +110,6 @@ impl Position {
         self.sides[player.index()]
     }
 
-    /// Whether a player has no seed, so that the game is over (R10).
-    pub(crate) fn side_is_empty(&self) -> bool {
-        self.sides.iter().any(is_empty)
-    }
-
     /// The same board seen from the other seat: each player gets the seeds,
     /// and the turn, of the other.
     pub fn swapped(&self) -> Position {

@@ -209,7 +209,7 @@ fn compare(game: Game, n: usize, options: Options, steps: usize, seed: u64) -> S
     let mut model = Model::new(game, n, options);
     let mut arrays = soiled(&game, n);
     let mut seen = Seen::default();
-    batch.observe(&mut arrays);
+    batch.observe(arrays.rows());
     assert_same(&arrays, &model.observe());
 
     for _ in 0..steps {
@@ -235,7 +235,7 @@ fn compare(game: Game, n: usize, options: Options, steps: usize, seed: u64) -> S
                 random.action(&game, &model.singles[i].position)
             });
         }
-        let finals = batch.step(&actions, &mut arrays).unwrap();
+        let finals = batch.step(&actions, arrays.rows()).unwrap();
         let expected = model.step(&actions);
         assert_same(&arrays, &expected.0);
         assert_eq!(finals, expected.1);
@@ -310,8 +310,8 @@ fn a_game_does_not_depend_on_the_others() {
     let mut random = Random(60);
     for _ in 0..1_000 {
         let actions: Vec<i64> = (0..n).map(|i| random.action(&game, &large.position(i))).collect();
-        let many = large.step(&actions, &mut of_large).unwrap();
-        let one = small.step(&actions[watched..=watched], &mut of_small).unwrap();
+        let many = large.step(&actions, of_large.rows()).unwrap();
+        let one = small.step(&actions[watched..=watched], of_small.rows()).unwrap();
         assert_eq!(large.position(watched), small.position(0));
         assert_eq!(of_large.observation[watched * 36..(watched + 1) * 36], of_small.observation);
         assert_eq!(of_large.action_mask[watched * 6..(watched + 1) * 6], of_small.action_mask);
@@ -327,12 +327,12 @@ fn a_clone_goes_its_own_way() {
     let game = Game::new(Rules::KATRO);
     let mut batch = Batch::new(game, 70, Options::default());
     let mut arrays = Arrays::new(&game, 70);
-    batch.step(&[2; 70], &mut arrays).unwrap();
+    batch.step(&[2; 70], arrays.rows()).unwrap();
     let before = singles(&batch);
     let mut clone = batch.clone();
-    clone.step(&[2; 70], &mut arrays).unwrap();
+    clone.step(&[2; 70], arrays.rows()).unwrap();
     assert_eq!(singles(&batch), before);
-    batch.step(&[2; 70], &mut arrays).unwrap();
+    batch.step(&[2; 70], arrays.rows()).unwrap();
     assert_eq!(singles(&batch), singles(&clone));
 }
 
@@ -342,8 +342,8 @@ fn a_batch_without_games_can_be_stepped() {
     let mut batch = Batch::new(game, 0, Options::default());
     assert!(batch.is_empty());
     let mut arrays = Arrays::new(&game, 0);
-    batch.observe(&mut arrays);
-    assert_eq!(batch.step(&[], &mut arrays), Ok(Vec::new()));
+    batch.observe(arrays.rows());
+    assert_eq!(batch.step(&[], arrays.rows()), Ok(Vec::new()));
     batch.afterstates(&mut []);
     assert_eq!(arrays, Arrays::new(&game, 0));
 }
@@ -402,7 +402,7 @@ fn a_game_is_cut_off_at_the_limit_unless_it_is_won_there() {
             let mut batch = Batch::new(game, 1, options);
             let mut arrays = soiled(&game, 1);
             for (ply, &action) in (1..=last).zip(&actions) {
-                let finals = batch.step(&[action], &mut arrays).unwrap();
+                let finals = batch.step(&[action], arrays.rows()).unwrap();
                 let over = ply == last;
                 assert_eq!(arrays.terminated, [over && won]);
                 assert_eq!(arrays.truncated, [over && !won]);
@@ -422,7 +422,7 @@ fn a_limit_of_one_ply_cuts_off_every_game() {
     let mut batch = Batch::new(game, 3, options(Autoreset::SameStep, Illegal::Refuse, Some(1)));
     let mut arrays = soiled(&game, 3);
     for _ in 0..3 {
-        let finals = batch.step(&[0, 1, 2], &mut arrays).unwrap();
+        let finals = batch.step(&[0, 1, 2], arrays.rows()).unwrap();
         assert_eq!(finals.iter().map(|last| last.game).collect::<Vec<_>>(), [0, 1, 2]);
         assert_eq!(finals.iter().map(|last| last.laps).collect::<Vec<_>>(), [7, 8, 7]);
         assert!(finals.iter().all(|last| last.winner == -1));
@@ -442,7 +442,7 @@ fn the_winning_move_is_worth_one_to_the_mover() {
         let mut batch = Batch::new(game, 2, Options::default());
         let mut arrays = soiled(&game, 2);
         batch.reset(1, Some(&position));
-        assert_eq!(batch.step(&[0, 2], &mut arrays), Ok(Vec::new()));
+        assert_eq!(batch.step(&[0, 2], arrays.rows()), Ok(Vec::new()));
         assert_eq!(arrays.reward, [0.0, 1.0]);
         assert_eq!((arrays.terminated, arrays.truncated), (vec![false, true], vec![false; 2]));
         assert_eq!(arrays.winner, [-1, winner]);
@@ -462,10 +462,10 @@ fn next_step_starts_the_game_in_the_step_after() {
     let mut batch = Batch::new(game, 2, options(Autoreset::NextStep, Illegal::Refuse, Some(9)));
     let mut arrays = soiled(&game, 2);
     batch.reset(1, Some(&game.parse(WINNING).unwrap()));
-    batch.step(&[0, 2], &mut arrays).unwrap();
+    batch.step(&[0, 2], arrays.rows()).unwrap();
     assert!(batch.ended(1));
     // The action of that step is ignored, whatever it is.
-    assert_eq!(batch.step(&[0, i64::MIN], &mut arrays), Ok(Vec::new()));
+    assert_eq!(batch.step(&[0, i64::MIN], arrays.rows()), Ok(Vec::new()));
     assert_eq!(batch.position(1), game.start());
     assert_eq!((batch.plies(0), batch.plies(1), batch.ended(1)), (2, 0, false));
     assert_eq!((arrays.reward[1], arrays.terminated[1], arrays.truncated[1]), (0.0, false, false));
@@ -481,7 +481,7 @@ fn same_step_starts_the_game_at_once_and_keeps_its_end() {
     let mut arrays = soiled(&game, 2);
     let position = game.parse(WINNING).unwrap();
     batch.reset(1, Some(&position));
-    let finals = batch.step(&[0, 2], &mut arrays).unwrap();
+    let finals = batch.step(&[0, 2], arrays.rows()).unwrap();
     let (last, _) = game.play(&position, 2).unwrap();
     assert_eq!(finals, [Final { game: 1, position: last, winner: 0, captured: 2, laps: 1 }]);
     // The end is told in the arrays, the rest is the new game.
@@ -498,14 +498,14 @@ fn disabled_keeps_an_ended_game_until_it_is_reset() {
     let mut batch = Batch::new(game, 70, options(Autoreset::Disabled, Illegal::Refuse, None));
     let mut arrays = soiled(&game, 70);
     batch.reset(66, Some(&game.parse(WINNING).unwrap()));
-    batch.step(&[2; 70], &mut arrays).unwrap();
+    batch.step(&[2; 70], arrays.rows()).unwrap();
     let (before, written) = (singles(&batch), arrays.clone());
-    let error = batch.step(&[2; 70], &mut arrays).unwrap_err();
+    let error = batch.step(&[2; 70], arrays.rows()).unwrap_err();
     assert_eq!(error, StepError::Ended { game: 66 });
     assert_eq!(error.to_string(), "game 66 is over and must be reset first");
     assert_eq!((singles(&batch), &arrays), (before, &written));
     batch.reset(66, None);
-    assert!(batch.step(&[2; 70], &mut arrays).is_ok());
+    assert!(batch.step(&[2; 70], arrays.rows()).is_ok());
     assert_eq!((batch.plies(66), batch.plies(0)), (1, 2));
 }
 
@@ -533,7 +533,7 @@ fn a_refused_step_changes_nothing() {
                 for action in illegal {
                     let good = std::mem::replace(&mut actions[bad], action);
                     let (before, written) = (singles(&batch), arrays.clone());
-                    let error = batch.step(&actions, &mut arrays).unwrap_err();
+                    let error = batch.step(&actions, arrays.rows()).unwrap_err();
                     let expected = game.play(&batch.position(bad), action).unwrap_err();
                     assert_eq!(error.to_string(), format!("game {bad}: {expected}"));
                     assert_eq!(error, StepError::Illegal { game: bad, error: expected });
@@ -542,7 +542,7 @@ fn a_refused_step_changes_nothing() {
                     actions[bad] = good;
                 }
             }
-            batch.step(&actions, &mut arrays).unwrap();
+            batch.step(&actions, arrays.rows()).unwrap();
         }
     }
 }
@@ -559,12 +559,12 @@ fn the_first_bad_action_is_the_one_that_is_told() {
         (65, "game 65: illegal action 17: legal are 0, 1, 2, 3, 4, 5 in "),
         (99, "game 99: illegal action -5: legal are 0, 1, 2, 3, 4, 5 in "),
     ] {
-        let error = batch.step(&actions, &mut arrays).unwrap_err();
+        let error = batch.step(&actions, arrays.rows()).unwrap_err();
         assert!(matches!(&error, StepError::Illegal { game: found, .. } if *found == game));
         assert!(error.to_string().starts_with(message), "{error}");
         actions[game] = 0;
     }
-    assert!(batch.step(&actions, &mut arrays).is_ok());
+    assert!(batch.step(&actions, arrays.rows()).is_ok());
 }
 
 #[test]
@@ -575,7 +575,7 @@ fn every_game_needs_an_action() {
         let mut arrays = soiled(&game, 65);
         let (before, written) = (singles(&batch), arrays.clone());
         for found in [0, 1, 64, 66, 130] {
-            let error = batch.step(&vec![0; found], &mut arrays).unwrap_err();
+            let error = batch.step(&vec![0; found], arrays.rows()).unwrap_err();
             assert_eq!(error, StepError::Length { expected: 65, found });
             assert_eq!(error.to_string(), format!("65 games need 65 actions, got {found}"));
         }
@@ -597,7 +597,7 @@ fn an_illegal_action_loses_and_moves_no_seed() {
             let mut arrays = soiled(&game, 2);
             batch.reset(0, Some(&position));
             batch.reset(1, Some(&position));
-            let finals = batch.step(&[0, 1], &mut arrays).unwrap();
+            let finals = batch.step(&[0, 1], arrays.rows()).unwrap();
             assert_eq!(arrays.reward, [-1.0, 0.0]);
             assert_eq!(
                 (arrays.terminated, arrays.truncated),
@@ -628,7 +628,7 @@ fn an_action_outside_the_action_space_is_refused_also_where_illegal_ones_lose() 
     batch.reset(1, Some(&game.parse(CHOICE).unwrap()));
     let (before, written) = (singles(&batch), arrays.clone());
     for action in [i64::MIN, -1, 6, 7, 8, 63, 64, 65, i64::MAX] {
-        let error = batch.step(&[0, action], &mut arrays).unwrap_err();
+        let error = batch.step(&[0, action], arrays.rows()).unwrap_err();
         let expected = game.play(&batch.position(1), action).unwrap_err();
         assert_eq!(error, StepError::Illegal { game: 1, error: expected });
     }
@@ -645,7 +645,7 @@ fn a_won_position_is_not_played_on() {
             let won = game.parse(&format!("{text} {player}")).unwrap();
             let mut batch = Batch::new(game, 1, options(Autoreset::Disabled, illegal, None));
             batch.reset(0, Some(&won));
-            let _ = batch.step(&[3], &mut soiled(&game, 1));
+            let _ = batch.step(&[3], soiled(&game, 1).rows());
             assert_eq!(game.notation(&batch.position(0)), game.notation(&won));
         }
     }
@@ -670,10 +670,10 @@ fn observe_shows_the_games_as_a_reset_leaves_them() {
                 }
                 let actions: Vec<i64> =
                     (0..n).map(|i| random.action(&game, &batch.position(i))).collect();
-                batch.step(&actions, &mut soiled(&game, n)).unwrap();
+                batch.step(&actions, soiled(&game, n).rows()).unwrap();
                 model.step(&actions);
                 let mut arrays = soiled(&game, n);
-                batch.observe(&mut arrays);
+                batch.observe(arrays.rows());
                 assert_same(&arrays, &model.observe());
                 assert_eq!(singles(&batch), model.singles);
             }
@@ -719,7 +719,7 @@ fn afterstates_are_what_every_legal_action_leads_to() {
                             }
                         })
                         .collect();
-                batch.step(&moves, &mut soiled(&game, n)).unwrap();
+                batch.step(&moves, soiled(&game, n).rows()).unwrap();
             }
         }
     }
@@ -735,7 +735,7 @@ fn a_restored_batch_goes_on_as_before() {
         let mut random = Random(100);
         let mut actions = || (0..65).map(|_| random.below(4) as i64).collect::<Vec<_>>();
         for _ in 0..50 {
-            batch.step(&actions(), &mut arrays).unwrap();
+            batch.step(&actions(), arrays.rows()).unwrap();
             let mut copy = Batch::new(game, 65, options);
             for (i, single) in singles(&batch).into_iter().enumerate() {
                 copy.restore(i, &single.position, single.plies, single.ended);
@@ -745,7 +745,7 @@ fn a_restored_batch_goes_on_as_before() {
             let (mut one, mut other) = (soiled(&game, 65), soiled(&game, 65));
             for _ in 0..3 {
                 let actions = actions();
-                assert_eq!(clone.step(&actions, &mut one), copy.step(&actions, &mut other));
+                assert_eq!(clone.step(&actions, one.rows()), copy.step(&actions, other.rows()));
                 assert_same(&one, &other);
                 assert_eq!(singles(&clone), singles(&copy));
             }
@@ -764,7 +764,7 @@ fn a_restored_game_has_its_plies_behind_it() {
     batch.restore(2, &played, 10, true);
     batch.reset(3, Some(&played));
     assert_eq!((batch.plies(2), batch.ended(2), batch.plies(3)), (10, true, 0));
-    batch.step(&[1; 4], &mut arrays).unwrap();
+    batch.step(&[1; 4], arrays.rows()).unwrap();
     assert_eq!(arrays.truncated, [false, true, false, false]);
     assert_eq!((batch.position(2), batch.ended(2)), (game.start(), false));
     assert_eq!(batch.plies(3), 1);
@@ -777,7 +777,7 @@ fn a_restored_game_has_its_plies_behind_it() {
 fn arrays_of_another_number_of_games_are_refused() {
     let game = Game::new(Rules::KATRO);
     let mut batch = Batch::new(game, 3, Options::default());
-    let _ = batch.step(&[0; 3], &mut Arrays::new(&game, 2));
+    let _ = batch.step(&[0; 3], Arrays::new(&game, 2).rows());
 }
 
 #[test]
@@ -785,7 +785,7 @@ fn arrays_of_another_number_of_games_are_refused() {
 fn arrays_of_another_board_are_refused() {
     let game = Game::new(Rules::named("katro-4x4").unwrap());
     let mut batch = Batch::new(game, 3, Options::default());
-    let _ = batch.step(&[0; 3], &mut Arrays::new(&Game::new(Rules::KATRO), 3));
+    let _ = batch.step(&[0; 3], Arrays::new(&Game::new(Rules::KATRO), 3).rows());
 }
 
 #[test]
@@ -795,7 +795,7 @@ fn arrays_with_a_missing_block_are_refused() {
     let mut batch = Batch::new(game, 128, Options::default());
     let mut arrays = Arrays::new(&game, 128);
     arrays.laps.truncate(64);
-    let _ = batch.step(&[0; 128], &mut arrays);
+    let _ = batch.step(&[0; 128], arrays.rows());
 }
 
 #[test]

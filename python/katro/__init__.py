@@ -7,17 +7,32 @@ played. Importing this package registers `katro/Katro-v0` with Gymnasium.
 
 import gymnasium
 
-from katro._katro import Board, IllegalMoveError, Lap, Rules, __version__, perft
+from katro._katro import (
+    Batch,
+    Board,
+    Finals,
+    IllegalMoveError,
+    Lap,
+    Rollout,
+    Rules,
+    Step,
+    __version__,
+    perft,
+)
 from katro.env import KatroEnv
 from katro.vector import KatroVectorEnv
 
 __all__ = [
+    "Batch",
     "Board",
+    "Finals",
     "IllegalMoveError",
     "KatroEnv",
     "KatroVectorEnv",
     "Lap",
+    "Rollout",
     "Rules",
+    "Step",
     "__version__",
     "perft",
 ]

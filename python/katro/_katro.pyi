@@ -4,31 +4,32 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias, final
 
 import numpy as np
+from gymnasium.vector import AutoresetMode
 from numpy.typing import ArrayLike, NDArray
 from typing_extensions import Self
 
-__all__ = ["Batch", "Board", "IllegalMoveError", "Lap", "Rules", "__version__", "perft"]
+__all__ = [
+    "Batch",
+    "Board",
+    "Finals",
+    "IllegalMoveError",
+    "Lap",
+    "Rollout",
+    "Rules",
+    "Step",
+    "__version__",
+    "perft",
+]
 
 __version__: str
 
-_Columns: TypeAlias = tuple[
+_Vector: TypeAlias = tuple[
     NDArray[np.uint8],
-    NDArray[np.int8],
     NDArray[np.float64],
     NDArray[np.bool_],
     NDArray[np.bool_],
-    NDArray[np.int64],
-    NDArray[np.int64],
-    NDArray[np.int64],
-    NDArray[np.int64],
-]
-_Finals: TypeAlias = tuple[
-    NDArray[np.int64],
-    NDArray[np.uint8],
-    NDArray[np.int64],
-    NDArray[np.int64],
-    NDArray[np.int64],
-    NDArray[np.int64],
+    dict[str, Any],
+    Finals | None,
 ]
 _Single: TypeAlias = tuple[NDArray[np.uint8], float, bool, bool, dict[str, Any]]
 
@@ -103,24 +104,66 @@ class Board:
 
 def perft(board: Board, depth: int) -> int: ...
 
+class Finals(NamedTuple):
+    game: NDArray[np.int64]
+    observation: NDArray[np.uint8]
+    to_move: NDArray[np.int64]
+    winner: NDArray[np.int64]
+    captured: NDArray[np.int64]
+    laps: NDArray[np.int64]
+
+class Step(NamedTuple):
+    observation: NDArray[np.uint8]
+    action_mask: NDArray[np.int8]
+    reward: NDArray[np.float64]
+    terminated: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
+    to_move: NDArray[np.int64]
+    winner: NDArray[np.int64]
+    captured: NDArray[np.int64]
+    laps: NDArray[np.int64]
+    finals: Finals | None
+
+class Rollout(NamedTuple):
+    plies: int
+    wins: tuple[int, int]
+    truncated: int
+    captured: int
+    laps: int
+
 @final
 class Batch:
     def __new__(
-        cls, n: int, rules: Rules | str, autoreset: str, illegal: str, max_plies: int | None
+        cls,
+        n: int,
+        *,
+        rules: Rules | str = "katro",
+        autoreset_mode: AutoresetMode | str = "NextStep",
+        illegal: str = "raise",
+        max_plies: int | None = 2000,
+        num_threads: int | None = None,
+        copy: bool = True,
     ) -> Self: ...
     @property
     def rules(self) -> Rules: ...
+    @property
+    def num_threads(self) -> int: ...
     def __len__(self) -> int: ...
-    def check_board(self, board: Board) -> None: ...
-    def reset(self, mask: NDArray[np.bool_] | None, board: Board | None) -> None: ...
-    def observe(self) -> _Columns: ...
-    def step(self, actions: ArrayLike) -> tuple[_Columns, _Finals | None]: ...
-    def step_one(self, action: Any) -> _Single: ...
-    def observe_one(self) -> _Single: ...
+    def reset(
+        self, mask: NDArray[np.bool_] | None = None, *, board: Board | None = None
+    ) -> Step: ...
+    def step(self, actions: ArrayLike) -> Step: ...
+    def rollout(self, plies: int, seed: int = 0) -> Rollout: ...
     def action_masks(self) -> NDArray[np.bool_]: ...
     def afterstates(self) -> NDArray[np.uint8]: ...
-    def board(self, i: int) -> Board: ...
     def boards(self) -> list[Board]: ...
     def set_boards(self, boards: Sequence[Board]) -> None: ...
+    def _board(self, i: int) -> Board: ...
+    def _check_board(self, board: Board) -> None: ...
+    def _step_one(self, action: Any) -> _Single: ...
+    def _observe_one(self) -> _Single: ...
+    def _step_vector(self, actions: ArrayLike) -> _Vector: ...
+    def _reset_vector(self, mask: NDArray[np.bool_] | None, board: Board | None) -> _Vector: ...
+    def _observe_vector(self) -> _Vector: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
     def __setstate__(self, state: tuple[int, bool, bytes]) -> None: ...

@@ -108,7 +108,13 @@ class KatroEnv(gym.Env[Observation, Any]):
         max_plies: int | None = 2000,
         render_mode: Literal["ansi", "rgb_array"] | None = None,
     ) -> None:
-        self._batch = _katro.Batch(1, rules, "Disabled", illegal, max_plies)
+        self._batch = _katro.Batch(
+            1,
+            rules=rules,
+            autoreset_mode="Disabled",
+            illegal=illegal,
+            max_plies=max_plies,
+        )
         self._dict = wants_dict(observation)
         self.render_mode = check_render_mode(render_mode)
         self.observation_space = observation_space(self._batch.rules, self._dict)
@@ -117,7 +123,7 @@ class KatroEnv(gym.Env[Observation, Any]):
     @property
     def board(self) -> Board:
         """The board as it stands; after the end, the final one."""
-        return self._batch.board(0)
+        return self._batch._board(0)
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Returns (actions) bool, true for a legal action; all true when the game is over.
@@ -146,8 +152,8 @@ class KatroEnv(gym.Env[Observation, Any]):
         """
         board = start_board(options, self._batch)
         super().reset(seed=seed)
-        self._batch.reset(None, board)
-        observation, _, _, _, info = self._batch.observe_one()
+        self._batch.reset(board=board)
+        observation, _, _, _, info = self._batch._observe_one()
         return self._observed(observation, info), info
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
@@ -164,7 +170,7 @@ class KatroEnv(gym.Env[Observation, Any]):
             TypeError: if it is no integer.
             gymnasium.error.ResetNeeded: before the first reset and after the end.
         """
-        observation, reward, terminated, truncated, info = self._batch.step_one(action)
+        observation, reward, terminated, truncated, info = self._batch._step_one(action)
         return self._observed(observation, info), reward, terminated, truncated, info
 
     def render(self) -> Any:
@@ -220,7 +226,7 @@ def start_board(options: dict[str, Any] | None, batch: _katro.Batch, *more: str)
     if board is not None and not isinstance(board, Board):
         raise TypeError(f"the option 'board' must be a katro.Board, got {board!r}")
     if board is not None:
-        batch.check_board(board)
+        batch._check_board(board)
     return board
 
 

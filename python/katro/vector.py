@@ -14,7 +14,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
 from katro import _katro
-from katro._katro import Board, Rules
+from katro._katro import Board, Finals, Rules
 from katro.env import (
     RENDER_MODES,
     check_render_mode,
@@ -44,6 +44,13 @@ class KatroVectorEnv(VectorEnv[Observations, ArrayLike, NDArray[Any]]):
             drops); `"SameStep"`: at once, and `final_obs` and `final_info` of the
             information keep the end; `"Disabled"`: when `reset` is called with
             `options={"reset_mask": mask}`.
+        num_threads: the threads that step the games, the calling one among them; None
+            for as many as pay off for so many games on this machine. The results do
+            not depend on it.
+        copy: whether every step returns new arrays. If not, `reset` and `step` write into
+            the same arrays each time, and what they returned before changes: copy what
+            has to outlive the next call, as in a replay buffer. `final_obs` and
+            `final_info` are new each time.
         rules: a `Rules` or the name of one.
         observation: `"grid"` or `"dict"`.
         illegal: `"raise"` or `"lose"`.
@@ -67,16 +74,25 @@ class KatroVectorEnv(VectorEnv[Observations, ArrayLike, NDArray[Any]]):
         num_envs: int = 1,
         *,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        num_threads: int | None = None,
+        copy: bool = True,
         rules: Rules | str = "katro",
         observation: Literal["grid", "dict"] = "grid",
         illegal: Literal["raise", "lose"] = "raise",
         max_plies: int | None = 2000,
         render_mode: Literal["ansi", "rgb_array"] | None = None,
     ) -> None:
-        mode = autoreset_mode.value if isinstance(autoreset_mode, AutoresetMode) else autoreset_mode
-        self._batch = _katro.Batch(num_envs, rules, mode, illegal, max_plies)
+        self._batch = _katro.Batch(
+            num_envs,
+            rules=rules,
+            autoreset_mode=autoreset_mode,
+            illegal=illegal,
+            max_plies=max_plies,
+            num_threads=num_threads,
+            copy=copy,
+        )
         self._dict = wants_dict(observation)
-        self.autoreset_mode = AutoresetMode(mode)
+        self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.num_envs = len(self._batch)
         self.render_mode = check_render_mode(render_mode)
         self.metadata = {
@@ -111,7 +127,8 @@ class KatroVectorEnv(VectorEnv[Observations, ArrayLike, NDArray[Any]]):
                 for each game. The games go on unchanged.
         """
         self._batch.set_boards(list(boards))
-        return self._observe()
+        observation, _, _, _, infos, _ = self._batch._observe_vector()
+        return self._observed(observation, infos), infos
 
     def afterstates(self) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
         """Returns the board after each legal action of every game.
@@ -150,8 +167,11 @@ class KatroVectorEnv(VectorEnv[Observations, ArrayLike, NDArray[Any]]):
         board = start_board(options, self._batch, "reset_mask")
         mask = self._reset_mask(options)
         self._seed(seed)
-        self._batch.reset(mask, board)
-        return self._observe(mask)
+        observation, _, _, _, infos, _ = self._batch._reset_vector(mask, board)
+        if mask is not None:
+            for column in infos.values():
+                column[~mask] = 0
+        return self._observed(observation, infos), infos
 
     def step(
         self, actions: ArrayLike
@@ -175,15 +195,12 @@ class KatroVectorEnv(VectorEnv[Observations, ArrayLike, NDArray[Any]]):
             gymnasium.error.ResetNeeded: before the first reset, and if a game is over
                 that only a reset starts again.
         """
-        columns, finals = self._batch.step(actions)
-        observation, mask, rewards, terminated, truncated, *rest = columns
-        infos: dict[str, Any] = {}
+        observation, rewards, terminated, truncated, infos, finals = self._batch._step_vector(
+            actions
+        )
         if finals is not None:
-            self._add_finals(infos, *finals)
-        for name, column in zip(INFO, (mask, *rest), strict=True):
-            infos[name] = column
-            infos[f"_{name}"] = np.ones(self.num_envs, np.bool_)
-        return self._observed(observation, mask), rewards, terminated, truncated, infos
+            self._add_finals(infos, finals)
+        return self._observed(observation, infos), rewards, terminated, truncated, infos
 
     def render(self) -> tuple[Any, ...] | None:
         """Returns the boards, each as `KatroEnv.render` does."""
@@ -225,51 +242,29 @@ class KatroVectorEnv(VectorEnv[Observations, ArrayLike, NDArray[Any]]):
             raise ValueError("the option 'reset_mask' must be true for at least one game")
         return mask
 
-    def _observe(
-        self, fresh: NDArray[np.bool_] | None = None
-    ) -> tuple[Observations, dict[str, Any]]:
-        """Returns what a reset of the games of `fresh` (None for all) does."""
-        observation, mask, _, _, _, *rest = self._batch.observe()
-        infos: dict[str, Any] = {}
-        for name, column in zip(INFO, (mask, *rest), strict=True):
-            infos[name] = column
-            infos[f"_{name}"] = np.ones(self.num_envs, np.bool_)
-        observations = self._observed(observation, mask)
-        if fresh is not None:
-            for column in infos.values():
-                column[~fresh] = 0
-        return observations, infos
-
-    def _observed(self, observation: NDArray[np.uint8], mask: NDArray[np.int8]) -> Observations:
+    def _observed(self, observation: NDArray[np.uint8], infos: dict[str, Any]) -> Observations:
         if not self._dict:
             return observation
-        return {"action_mask": mask.copy(), "observation": observation}
+        return {"action_mask": infos["action_mask"].copy(), "observation": observation}
 
-    def _add_finals(
-        self,
-        infos: dict[str, Any],
-        games: NDArray[np.int64],
-        observations: NDArray[np.uint8],
-        *rest: NDArray[np.int64],
-    ) -> None:
+    def _add_finals(self, infos: dict[str, Any], finals: Finals) -> None:
         """Adds how the games ended that started again in this step."""
         ended = np.zeros(self.num_envs, np.bool_)
-        ended[games] = True
-        actions = int(self._batch.rules.num_actions)
+        ended[finals.game] = True
+        masks = np.ones((len(finals.game), self._batch.rules.num_actions), np.int8)
         final_obs = np.full(self.num_envs, None, dtype=object)
-        for game, observation in zip(games.tolist(), observations, strict=True):
+        for game, observation, mask in zip(
+            finals.game.tolist(), finals.observation, masks, strict=True
+        ):
             seen = observation.copy()
             final_obs[game] = (
-                {"observation": seen, "action_mask": np.ones(actions, np.int8)}
-                if self._dict
-                else seen
+                {"observation": seen, "action_mask": mask.copy()} if self._dict else seen
             )
-        masks = np.ones((len(games), actions), np.int8)
-        columns: tuple[NDArray[Any], ...] = (masks, *rest)
         final_info: dict[str, Any] = {}
-        for name, values in zip(INFO, columns, strict=True):
+        for name in INFO:
+            values: NDArray[Any] = masks if name == "action_mask" else getattr(finals, name)
             column = np.zeros((self.num_envs, *values.shape[1:]), values.dtype)
-            column[games] = values
+            column[finals.game] = values
             final_info[name] = column
             final_info[f"_{name}"] = ended.copy()
         infos["final_obs"] = final_obs

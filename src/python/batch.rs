@@ -1,43 +1,33 @@
 //! `katro._katro.Batch`: the games behind the environments.
 
-use numpy::PyReadonlyArray1;
 use numpy::ndarray::{Array2, Array3, Array4};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArray3, PyArray4};
+use numpy::{PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyType};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict};
 
 use super::IllegalMoveError;
-use super::board::PyBoard;
-use super::input::{self, integer, number, shown};
+use super::board::{PyBoard, interruptible};
+use super::columns::Columns;
+use super::input::{self, Argument, choose, integer, name_of, named_tuple, number, shown};
 use super::rules::PyRules;
 use crate::{
-    Arrays, Autoreset, Batch, Final, Game, Illegal, Options, Player, Position, Rules, StepError,
+    Arrays, Autoreset, Batch, Counts, Final, Game, Illegal, Options, Player, Position, Rules,
+    StepError,
 };
 
-/// The arrays of a step in the order of [`Arrays`].
-type Columns<'py> = (
-    Bound<'py, PyArray3<u8>>,
-    Bound<'py, PyArray2<i8>>,
-    Bound<'py, PyArray1<f64>>,
-    Bound<'py, PyArray1<bool>>,
-    Bound<'py, PyArray1<bool>>,
-    Bound<'py, PyArray1<i64>>,
-    Bound<'py, PyArray1<i64>>,
-    Bound<'py, PyArray1<i64>>,
-    Bound<'py, PyArray1<i64>>,
-);
-
-/// The games that ended in a step and started again at once: which they were,
-/// and their last observation, player to move, winner, captured and laps.
-type Finals<'py> = (
-    Bound<'py, PyArray1<i64>>,
-    Bound<'py, PyArray3<u8>>,
-    Bound<'py, PyArray1<i64>>,
-    Bound<'py, PyArray1<i64>>,
-    Bound<'py, PyArray1<i64>>,
-    Bound<'py, PyArray1<i64>>,
+/// What a step or a reset of a vector environment returns: observations,
+/// rewards, terminated, truncated, infos, and how games ended.
+type Vector<'py> = (
+    Py<PyArray3<u8>>,
+    Py<PyArray1<f64>>,
+    Py<PyArray1<bool>>,
+    Py<PyArray1<bool>>,
+    Bound<'py, PyDict>,
+    Option<Bound<'py, PyAny>>,
 );
 
 /// What `step` returns of one game: observation, reward, terminated, truncated, info.
@@ -51,10 +41,11 @@ const AUTORESET: [(&str, Autoreset); 3] = [
 
 const ILLEGAL: [(&str, Illegal); 2] = [("raise", Illegal::Refuse), ("lose", Illegal::Lose)];
 
-/// The arguments that make a batch like another: the number of games, the
-/// rules, the names of the autoreset mode and of what an illegal action does,
-/// and the ply limit.
-type Arguments = (usize, PyRules, &'static str, &'static str, Option<u32>);
+/// The ply limit unless another is given.
+const MAX_PLIES: u32 = 2000;
+
+/// What makes the batch again: a function, its argument and a [`State`].
+type Reduced<'py> = (Bound<'py, PyAny>, (usize,), (u32, bool, Bound<'py, PyBytes>));
 
 /// What a pickle keeps beside the arguments: how it was written, whether the
 /// games have been reset, and the games.
@@ -62,10 +53,53 @@ type State<'a> = (u32, bool, &'a [u8]);
 
 const PICKLE_VERSION: u32 = 1;
 
-/// Many games of one rule set, stepped together.
-#[pyclass(name = "Batch", module = "katro._katro")]
+/// Many games of one rule set, stepped together: arrays only.
+///
+/// What `KatroVectorEnv` is made of, for loops that want arrays without Gymnasium's
+/// dictionaries. `reset` and `step` return a named tuple `Step` with a row per game:
+///
+/// - `observation`: (n, 2 * rows, columns) uint8, the seeds as the player to move sees them
+/// - `action_mask`: (n, actions) int8, 1 for a legal action; all ones where the game is over
+/// - `reward`: (n) float64, 1 if the mover has won, -1 if he lost by an illegal action
+/// - `terminated`, `truncated`: (n) bool, whether somebody has won, or the ply limit
+///   has cut the game off
+/// - `to_move`: (n) int64, the player to move, 0 for South and 1 for North
+/// - `winner`: (n) int64, -1 while the game is open
+/// - `captured`, `laps`: (n) int64, seeds captured and laps of the ply
+/// - `finals`: None, or with `"SameStep"` a named tuple `Finals` of the games that have
+///   ended: `game` (k) int64 and the last `observation`, `to_move`, `winner`,
+///   `captured` and `laps` of each
+///
+/// Args:
+///     n: the number of games.
+///     rules: a `Rules` or the name of one.
+///     autoreset_mode: `"NextStep"`, `"SameStep"` or `"Disabled"`, as in `KatroVectorEnv`.
+///     illegal: `"raise"` or `"lose"`, as in `KatroEnv`.
+///     max_plies: the plies after which a game is cut off, or None.
+///     num_threads: the threads that step the games, the calling one among them; None for
+///         as many as pay off for so many games on this machine. The results do not
+///         depend on it.
+///     copy: whether every step returns new arrays. If not, `reset` and `step` write
+///         into the same arrays each time: what they returned before changes, so copy
+///         what has to outlive the next call.
+///
+/// Raises:
+///     ValueError: if an argument is not one of those above.
+///     MemoryError: if there is no memory for so many games.
+///
+/// >>> import katro
+/// >>> batch = katro.Batch(3)
+/// >>> step = batch.reset()
+/// >>> step = batch.step([0, 1, 2])
+/// >>> step.laps.tolist(), step.to_move.tolist()
+/// ([7, 8, 7], [1, 1, 1])
+#[pyclass(name = "Batch", module = "katro")]
 pub(super) struct PyBatch {
     batch: Batch,
+    /// The arrays that every step writes into, if they are not new each time.
+    kept: Option<Columns>,
+    /// The number of threads that was asked for, if one was.
+    num_threads: Option<usize>,
     /// Whether the games have been reset, without which none can be stepped.
     started: bool,
 }
@@ -73,89 +107,209 @@ pub(super) struct PyBatch {
 #[pymethods]
 impl PyBatch {
     #[new]
-    #[pyo3(signature = (n, rules, autoreset, illegal, max_plies))]
+    #[pyo3(signature = (n, *, rules = Rules::KATRO, autoreset_mode = None, illegal = "raise",
+                        max_plies = Argument::Missing, num_threads = None, copy = true),
+           text_signature = "(n, *, rules='katro', autoreset_mode='NextStep', illegal='raise', \
+                             max_plies=2000, num_threads=None, copy=True)")]
+    #[expect(clippy::too_many_arguments, reason = "they are the options of a batch")]
     fn new(
+        py: Python<'_>,
         n: &Bound<'_, PyAny>,
         rules: Rules,
-        autoreset: &str,
+        autoreset_mode: Option<&Bound<'_, PyAny>>,
         illegal: &str,
-        max_plies: Option<&Bound<'_, PyAny>>,
+        max_plies: Argument<'_>,
+        num_threads: Option<&Bound<'_, PyAny>>,
+        copy: bool,
     ) -> PyResult<PyBatch> {
-        let autoreset = choose(&AUTORESET, autoreset, "autoreset_mode")?;
+        let autoreset = match autoreset_mode {
+            None => Autoreset::NextStep,
+            Some(mode) => {
+                // Gymnasium's enumeration has the names as its values.
+                let name = mode.getattr("value").unwrap_or_else(|_| mode.clone());
+                let name: &str = name.extract().map_err(|_| {
+                    let mode = shown(mode);
+                    PyTypeError::new_err(format!("autoreset_mode must be a str, got {mode}"))
+                })?;
+                choose(&AUTORESET, name, "autoreset_mode")?
+            }
+        };
         let illegal = choose(&ILLEGAL, illegal, "illegal")?;
-        let max_plies = max_plies
-            .map(|value| match number(value, "max_plies")? {
-                plies @ 1.. => Ok(u32::try_from(plies).unwrap_or(u32::MAX)),
+        let max_plies = match max_plies {
+            Argument::Missing => Some(MAX_PLIES),
+            Argument::Given(value) if value.is_none() => None,
+            Argument::Given(value) => match number(&value, "max_plies")? {
+                plies @ 1.. => Some(u32::try_from(plies).unwrap_or(u32::MAX)),
+                _ => {
+                    return Err(PyValueError::new_err(format!(
+                        "max_plies must be at least 1, or None for no limit, got {}",
+                        shown(&value)
+                    )));
+                }
+            },
+        };
+        let num_threads = num_threads
+            .map(|value| match number(value, "num_threads")? {
+                count @ 1.. => Ok(count as usize),
                 _ => Err(PyValueError::new_err(format!(
-                    "max_plies must be at least 1, or None for no limit, got {}",
+                    "num_threads must be at least 1, or None for as many as pay off, got {}",
                     shown(value)
                 ))),
             })
             .transpose()?;
         let options = Options { autoreset, illegal, max_plies };
-        Ok(PyBatch { batch: batch(n, Game::new(rules), options)?, started: false })
+        let mut batch = batch(n, Game::new(rules), options)?;
+        if let Some(count) = num_threads {
+            batch.set_threads(count);
+        }
+        let kept = (!copy).then(|| Columns::new(py, batch.game(), batch.len()));
+        Ok(PyBatch { batch, kept, num_threads, started: false })
     }
 
+    /// The rules of the games.
     #[getter]
     fn rules(&self) -> PyRules {
         PyRules(*self.batch.game().rules())
+    }
+
+    /// The threads that step the games, the calling one among them.
+    #[getter]
+    fn num_threads(&self) -> usize {
+        self.batch.threads()
     }
 
     fn __len__(&self) -> usize {
         self.batch.len()
     }
 
-    /// Raises what a reset to `board` would raise.
-    fn check_board(&self, board: &PyBoard) -> PyResult<()> {
-        self.startable(board, None).map(|_| ())
-    }
-
-    /// Starts the games of `mask` (all, if None) from `board`, or from the start.
-    fn reset(
+    /// Starts the games.
+    ///
+    /// Args:
+    ///     mask: (n) bool, the games to start; None for all.
+    ///     board: the board to start from; None for the start of the rules.
+    ///
+    /// Returns:
+    ///     A `Step` of the games as they stand.
+    ///
+    /// Raises:
+    ///     ValueError: if the mask has another length, or the board is over or of other
+    ///         rules. The games go on unchanged.
+    #[pyo3(signature = (mask = None, *, board = None))]
+    fn reset<'py>(
         &mut self,
-        mask: Option<PyReadonlyArray1<'_, bool>>,
+        py: Python<'py>,
+        mask: Option<PyReadonlyArray1<'py, bool>>,
         board: Option<&PyBoard>,
-    ) -> PyResult<()> {
-        let position = board.map(|board| self.startable(board, None)).transpose()?;
-        match mask {
-            None => (0..self.batch.len()).for_each(|i| self.batch.reset(i, position.as_ref())),
-            Some(mask) => {
-                for (i, _) in mask.as_array().iter().enumerate().filter(|&(_, &reset)| reset) {
-                    self.batch.reset(i, position.as_ref());
-                }
-            }
-        }
-        self.started = true;
-        Ok(())
-    }
-
-    /// Every game as a reset leaves it.
-    fn observe<'py>(&self, py: Python<'py>) -> Columns<'py> {
-        let mut arrays = Arrays::new(self.batch.game(), self.batch.len());
-        self.batch.observe(&mut arrays);
-        self.columns(py, arrays)
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.start(mask, board)?;
+        let columns = self.columns(py);
+        columns.write(py, |rows| self.batch.observe(rows))?;
+        step_tuple(py, columns, None)
     }
 
     /// Plays one ply in every game.
+    ///
+    /// Args:
+    ///     actions: (n) integers.
+    ///
+    /// Returns:
+    ///     A `Step`; see the class.
+    ///
+    /// Raises:
+    ///     IllegalMoveError: if an action is not legal; the message names the game, the
+    ///         action and the legal ones. No game has moved.
+    ///     ValueError: if the shape is not (n,).
+    ///     TypeError: if the actions are no integers.
+    ///     gymnasium.error.ResetNeeded: before the first reset, and if a game is over that
+    ///         only a reset starts again.
     fn step<'py>(
         &mut self,
         py: Python<'py>,
         actions: &Bound<'py, PyAny>,
-    ) -> PyResult<(Columns<'py>, Option<Finals<'py>>)> {
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (columns, finals) = self.play(py, actions)?;
+        step_tuple(py, columns, finals)
+    }
+
+    /// Plays uniformly random plies in every game, inside Rust, and counts.
+    ///
+    /// A game that ends starts again at once; with `autoreset_mode="Disabled"` it does not,
+    /// so that `wins` tells how games from a position went.
+    ///
+    /// Args:
+    ///     plies: the plies to play in every game.
+    ///     seed: an integer of 0 or more; game `i` plays by `seed + i`.
+    ///
+    /// Returns:
+    ///     A named tuple `Rollout` of integers: `plies` played in all games, `wins` of
+    ///     (South, North), `truncated` games, seeds `captured` and `laps`.
+    ///
+    /// Raises:
+    ///     ValueError: if a number is negative.
+    ///     KeyboardInterrupt: on Ctrl-C; the games stay where they are then.
+    ///     gymnasium.error.ResetNeeded: before the first reset.
+    ///
+    /// >>> import katro
+    /// >>> batch = katro.Batch(100, autoreset_mode="Disabled")
+    /// >>> step = batch.reset()
+    /// >>> sum(batch.rollout(5000, seed=0).wins)
+    /// 100
+    #[pyo3(signature = (plies, seed = Argument::Missing), text_signature = "($self, plies, seed=0)")]
+    fn rollout<'py>(
+        &mut self,
+        py: Python<'py>,
+        plies: &Bound<'py, PyAny>,
+        seed: Argument<'py>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         self.check_started(py)?;
-        let numbers = input::actions(actions, self.batch.len())?;
-        let (arrays, finals) = py
-            .detach(|| {
-                let mut arrays = Arrays::new(self.batch.game(), self.batch.len());
-                self.batch.step(&numbers, &mut arrays).map(|finals| (arrays, finals))
+        let natural = |number: i64, what: &str| {
+            u64::try_from(number).map_err(|_| {
+                PyValueError::new_err(format!("{what} must be 0 or more, got {number}"))
             })
-            .map_err(|error| self.step_error(actions, error))?;
-        let finals = (!finals.is_empty()).then(|| self.finals(py, &finals));
-        Ok((self.columns(py, arrays), finals))
+        };
+        let plies = natural(number(plies, "plies")?, "plies")?;
+        let seed = natural(seed.number("seed", 0)?, "seed")?;
+        let counts = interruptible(py, |go_on| self.batch.rollout(plies, seed, go_on))?;
+        let Counts { plies, wins: [south, north], truncated, captured, laps } = counts;
+        rollout_type(py)?.call1((plies, (south, north), truncated, captured, laps))
+    }
+
+    /// Raises what a reset to `board` would raise.
+    fn _check_board(&self, board: &PyBoard) -> PyResult<()> {
+        self.startable(board, None).map(|_| ())
+    }
+
+    /// As `reset`, and what a vector environment returns of it.
+    fn _reset_vector<'py>(
+        &mut self,
+        py: Python<'py>,
+        mask: Option<PyReadonlyArray1<'py, bool>>,
+        board: Option<&PyBoard>,
+    ) -> PyResult<Vector<'py>> {
+        self.start(mask, board)?;
+        self._observe_vector(py)
+    }
+
+    /// What a vector environment returns of a reset after which the games stand as
+    /// they do.
+    fn _observe_vector<'py>(&self, py: Python<'py>) -> PyResult<Vector<'py>> {
+        let columns = self.columns(py);
+        columns.write(py, |rows| self.batch.observe(rows))?;
+        self.vector(py, columns, None)
+    }
+
+    /// As `step`, and what a vector environment returns of it.
+    fn _step_vector<'py>(
+        &mut self,
+        py: Python<'py>,
+        actions: &Bound<'py, PyAny>,
+    ) -> PyResult<Vector<'py>> {
+        let (columns, finals) = self.play(py, actions)?;
+        self.vector(py, columns, finals)
     }
 
     /// Plays one ply in the only game and returns what `gymnasium.Env.step` does.
-    fn step_one<'py>(
+    fn _step_one<'py>(
         &mut self,
         py: Python<'py>,
         action: &Bound<'py, PyAny>,
@@ -163,28 +317,33 @@ impl PyBatch {
         self.check_started(py)?;
         let number = integer(action, "an action")?.unwrap_or(i64::MAX);
         let mut arrays = Arrays::new(self.batch.game(), 1);
-        self.batch.step(&[number], &mut arrays).map_err(|error| self.step_error(action, error))?;
+        self.batch
+            .step(&[number], arrays.rows())
+            .map_err(|error| self.step_error(action, error))?;
         self.single(py, arrays)
     }
 
     /// What `gymnasium.Env.step` would return of the only game just after a reset.
-    fn observe_one<'py>(&self, py: Python<'py>) -> PyResult<Single<'py>> {
+    fn _observe_one<'py>(&self, py: Python<'py>) -> PyResult<Single<'py>> {
         let mut arrays = Arrays::new(self.batch.game(), 1);
-        self.batch.observe(&mut arrays);
+        self.batch.observe(arrays.rows());
         self.single(py, arrays)
     }
 
-    /// (n, actions) bool, true for a legal action; all true where the game is over.
+    /// Returns (n, actions) bool, true for a legal action; all true where the game is over.
     fn action_masks<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray2<bool>> {
         let mut arrays = Arrays::new(self.batch.game(), self.batch.len());
-        self.batch.observe(&mut arrays);
+        self.batch.observe(arrays.rows());
         let masks = arrays.action_mask.into_iter().map(|mask| mask != 0).collect();
         Array2::from_shape_vec((self.batch.len(), self.batch.game().rules().num_actions()), masks)
             .expect("a mask has an entry for every action")
             .into_pyarray(py)
     }
 
-    /// The grids after each action: (n, actions, 2 * rows, columns) uint8.
+    /// Returns the board after each legal action of every game.
+    ///
+    /// (n, actions, 2 * rows, columns) uint8, as the player to move *next* sees them; zero
+    /// for illegal actions and where the game is over.
     fn afterstates<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray4<u8>> {
         let rules = self.batch.game().rules();
         let shape = (self.batch.len(), rules.num_actions(), 2 * rules.rows(), rules.columns());
@@ -199,16 +358,23 @@ impl PyBatch {
     }
 
     /// The board of game `i`.
-    fn board(&self, i: usize) -> PyBoard {
+    fn _board(&self, i: usize) -> PyBoard {
         PyBoard { game: *self.batch.game(), position: self.batch.position(i) }
     }
 
-    /// The boards of all games.
+    /// Returns the board of every game; the final one where it is over.
     fn boards(&self) -> Vec<PyBoard> {
-        (0..self.batch.len()).map(|i| self.board(i)).collect()
+        (0..self.batch.len()).map(|i| self._board(i)).collect()
     }
 
     /// Starts every game from its own board.
+    ///
+    /// Args:
+    ///     boards: a list of a board for each game, of the batch's rules and not over.
+    ///
+    /// Raises:
+    ///     ValueError: if a board is over, or of other rules, or there is not one for
+    ///         each game. The games go on unchanged.
     fn set_boards(&mut self, boards: Vec<Bound<'_, PyAny>>) -> PyResult<()> {
         let n = self.batch.len();
         if boards.len() != n {
@@ -232,19 +398,21 @@ impl PyBatch {
         Ok(())
     }
 
-    fn __reduce__<'py>(
-        slf: &Bound<'py, Self>,
-    ) -> (Bound<'py, PyType>, Arguments, (u32, bool, Bound<'py, PyBytes>)) {
+    /// `functools.partial` hands over the keyword arguments, in every protocol.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        let py = slf.py();
         let this = slf.borrow();
         let batch = &this.batch;
         let options = batch.options();
-        let arguments = (
-            batch.len(),
-            this.rules(),
-            name_of(&AUTORESET, options.autoreset),
-            name_of(&ILLEGAL, options.illegal),
-            options.max_plies,
-        );
+        let arguments = PyDict::new(py);
+        arguments.set_item("rules", this.rules())?;
+        arguments.set_item("autoreset_mode", name_of(&AUTORESET, options.autoreset))?;
+        arguments.set_item("illegal", name_of(&ILLEGAL, options.illegal))?;
+        arguments.set_item("max_plies", options.max_plies)?;
+        arguments.set_item("num_threads", this.num_threads)?;
+        arguments.set_item("copy", this.kept.is_none())?;
+        let make =
+            py.import("functools")?.call_method("partial", (slf.get_type(),), Some(&arguments))?;
         let mut games = Vec::new();
         for i in 0..batch.len() {
             let position = batch.position(i);
@@ -252,8 +420,8 @@ impl PyBatch {
             games.extend([position.to_move().index() as u8, batch.ended(i).into()]);
             games.extend(batch.plies(i).to_le_bytes());
         }
-        let games = PyBytes::new(slf.py(), &games);
-        (slf.get_type(), arguments, (PICKLE_VERSION, this.started, games))
+        let games = PyBytes::new(py, &games);
+        Ok((make, (batch.len(),), (PICKLE_VERSION, this.started, games)))
     }
 
     fn __setstate__(&mut self, state: State<'_>) -> PyResult<()> {
@@ -344,37 +512,79 @@ impl PyBatch {
             .expect("a grid has an entry for every hole")
     }
 
-    fn columns<'py>(&self, py: Python<'py>, arrays: Arrays) -> Columns<'py> {
-        let (n, actions) = (self.batch.len(), self.batch.game().rules().num_actions());
-        (
-            self.grids(n, arrays.observation).into_pyarray(py),
-            Array2::from_shape_vec((n, actions), arrays.action_mask)
-                .expect("a mask has an entry for every action")
-                .into_pyarray(py),
-            arrays.reward.into_pyarray(py),
-            arrays.terminated.into_pyarray(py),
-            arrays.truncated.into_pyarray(py),
-            arrays.to_move.into_pyarray(py),
-            arrays.winner.into_pyarray(py),
-            arrays.captured.into_pyarray(py),
-            arrays.laps.into_pyarray(py),
-        )
+    /// The arrays to write a step into.
+    fn columns(&self, py: Python<'_>) -> Columns {
+        match &self.kept {
+            Some(columns) => columns.clone_ref(py),
+            None => Columns::new(py, self.batch.game(), self.batch.len()),
+        }
     }
 
-    fn finals<'py>(&self, py: Python<'py>, finals: &[Final]) -> Finals<'py> {
+    /// Starts the games of `mask` (all, if None) from `board`, or from the start.
+    fn start(
+        &mut self,
+        mask: Option<PyReadonlyArray1<'_, bool>>,
+        board: Option<&PyBoard>,
+    ) -> PyResult<()> {
+        let n = self.batch.len();
+        let position = board.map(|board| self.startable(board, None)).transpose()?;
+        match mask {
+            None => (0..n).for_each(|i| self.batch.reset(i, position.as_ref())),
+            Some(mask) if mask.len() != n => {
+                let message = format!("a mask must have the shape ({n},), got ({},)", mask.len());
+                return Err(PyValueError::new_err(message));
+            }
+            Some(mask) => {
+                for (i, _) in mask.as_array().iter().enumerate().filter(|&(_, &reset)| reset) {
+                    self.batch.reset(i, position.as_ref());
+                }
+            }
+        }
+        self.started = true;
+        Ok(())
+    }
+
+    /// Plays one ply in every game.
+    fn play<'py>(
+        &mut self,
+        py: Python<'py>,
+        actions: &Bound<'py, PyAny>,
+    ) -> PyResult<(Columns, Option<Bound<'py, PyAny>>)> {
+        self.check_started(py)?;
+        let numbers = input::actions(actions, self.batch.len())?;
+        let columns = self.columns(py);
+        let finals = columns
+            .write(py, |rows| self.batch.step(&numbers, rows))?
+            .map_err(|error| self.step_error(actions, error))?;
+        let finals = (!finals.is_empty()).then(|| self.finals(py, &finals)).transpose()?;
+        Ok((columns, finals))
+    }
+
+    fn vector<'py>(
+        &self,
+        py: Python<'py>,
+        columns: Columns,
+        finals: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Vector<'py>> {
+        let infos = columns.infos(py, self.batch.len())?;
+        let Columns { observation, reward, terminated, truncated, .. } = columns;
+        Ok((observation, reward, terminated, truncated, infos, finals))
+    }
+
+    fn finals<'py>(&self, py: Python<'py>, finals: &[Final]) -> PyResult<Bound<'py, PyAny>> {
         let game = self.batch.game();
         let grids = finals.iter().flat_map(|last| game.observation(&last.position)).collect();
         let column = |value: fn(&Final) -> i64| {
             finals.iter().map(value).collect::<Vec<i64>>().into_pyarray(py)
         };
-        (
+        finals_type(py)?.call1((
             column(|last| last.game as i64),
             self.grids(finals.len(), grids).into_pyarray(py),
             column(|last| last.position.to_move().index() as i64),
             column(|last| last.winner),
             column(|last| last.captured),
             column(|last| last.laps),
-        )
+        ))
     }
 
     fn single<'py>(&self, py: Python<'py>, arrays: Arrays) -> PyResult<Single<'py>> {
@@ -391,6 +601,57 @@ impl PyBatch {
                 .into_pyarray(py);
         Ok((observation, arrays.reward[0], arrays.terminated[0], arrays.truncated[0], info))
     }
+}
+
+fn step_tuple<'py>(
+    py: Python<'py>,
+    columns: Columns,
+    finals: Option<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    step_type(py)?.call1((
+        columns.observation,
+        columns.action_mask,
+        columns.reward,
+        columns.terminated,
+        columns.truncated,
+        columns.to_move,
+        columns.winner,
+        columns.captured,
+        columns.laps,
+        finals,
+    ))
+}
+
+/// The named tuple `katro.Step`.
+pub(super) fn step_type(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    static STEP: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let fields = [
+        "observation",
+        "action_mask",
+        "reward",
+        "terminated",
+        "truncated",
+        "to_move",
+        "winner",
+        "captured",
+        "laps",
+        "finals",
+    ];
+    named_tuple(py, &STEP, "Step", &fields, "What `Batch.step` returns; see `Batch`.")
+}
+
+/// The named tuple `katro.Finals`.
+pub(super) fn finals_type(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    static FINALS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let fields = ["game", "observation", "to_move", "winner", "captured", "laps"];
+    named_tuple(py, &FINALS, "Finals", &fields, "Games that have ended; see `Batch`.")
+}
+
+/// The named tuple `katro.Rollout`.
+pub(super) fn rollout_type(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    static ROLLOUT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let fields = ["plies", "wins", "truncated", "captured", "laps"];
+    named_tuple(py, &ROLLOUT, "Rollout", &fields, "What `Batch.rollout` counts; see there.")
 }
 
 /// Makes the games, if there is memory for them and for what a step writes.
@@ -423,15 +684,4 @@ fn batch(n: &Bound<'_, PyAny>, game: Game, options: Options) -> PyResult<Batch> 
 fn reset_needed(py: Python<'_>, message: &str) -> PyErr {
     let error = || py.import("gymnasium.error")?.getattr("ResetNeeded")?.call1((message,));
     error().map_or_else(|error| error, PyErr::from_value)
-}
-
-fn choose<T: Copy>(names: &[(&str, T)], name: &str, what: &str) -> PyResult<T> {
-    names.iter().find(|(known, _)| *known == name).map(|&(_, value)| value).ok_or_else(|| {
-        let known: Vec<String> = names.iter().map(|(name, _)| format!("'{name}'")).collect();
-        PyValueError::new_err(format!("{what} must be {}, got {name:?}", known.join(" or ")))
-    })
-}
-
-fn name_of<T: PartialEq>(names: &[(&'static str, T)], value: T) -> &'static str {
-    names.iter().find(|(_, known)| *known == value).map_or("", |&(name, _)| name)
 }

@@ -5,10 +5,10 @@ use numpy::{IntoPyArray, PyArray1, PyArray2, PyArray3};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyTuple, PyType};
+use pyo3::types::{PyTuple, PyType};
 
 use super::IllegalMoveError;
-use super::input::{action, integer, integers, shown, tuple};
+use super::input::{action, integer, integers, named_tuple, shown, tuple};
 use super::rules::PyRules;
 use crate::{Game, Hole, IllegalMove, Lap, NotationError, Player, Position, Rules};
 
@@ -331,24 +331,18 @@ pub(super) fn interruptible<T: Send>(
 /// The named tuple `katro.Lap`.
 pub(super) fn lap_type(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     static LAP: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let lap = LAP.get_or_try_init(py, || {
-        let fields = ["lifted", "seeds", "landed", "captured", "taken"];
-        let options = PyDict::new(py);
-        options.set_item("module", "katro")?;
-        let lap =
-            py.import("collections")?.call_method("namedtuple", ("Lap", fields), Some(&options))?;
-        lap.setattr(
-            "__doc__",
-            "One handful sown; a hole is (row, column) as drawn, row 0 at the top.\n\n\
-             lifted: the hole whose seeds were lifted\n\
-             seeds: the seeds sown, with those captured by the lap before\n\
-             landed: the hole into which the last seed fell\n\
-             captured: the opponent's holes captured at the end of the lap\n\
-             taken: the seeds that lay in them",
-        )?;
-        Ok::<_, PyErr>(lap.unbind())
-    })?;
-    Ok(lap.bind(py))
+    named_tuple(
+        py,
+        &LAP,
+        "Lap",
+        &["lifted", "seeds", "landed", "captured", "taken"],
+        "One handful sown; a hole is (row, column) as drawn, row 0 at the top.\n\n\
+         lifted: the hole whose seeds were lifted\n\
+         seeds: the seeds sown, with those captured by the lap before\n\
+         landed: the hole into which the last seed fell\n\
+         captured: the opponent's holes captured at the end of the lap\n\
+         taken: the seeds that lay in them",
+    )
 }
 
 fn python_lap<'py>(py: Python<'py>, lap: &Lap) -> PyResult<Bound<'py, PyAny>> {

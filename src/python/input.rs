@@ -1,9 +1,10 @@
-//! What Python hands in: integers and arrays of any kind, checked.
+//! What Python hands in, checked: integers and arrays of any kind.
 
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyInt;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyInt};
 
 use super::IllegalMoveError;
 use crate::{Game, Player, Position};
@@ -137,4 +138,36 @@ pub(super) fn shown(value: &Bound<'_, PyAny>) -> String {
         Some((end, _)) => format!("{}...", &text[..end]),
         None => text,
     }
+}
+
+/// The named tuple of the package called `name`, made on first use.
+pub(super) fn named_tuple<'py>(
+    py: Python<'py>,
+    cell: &'static PyOnceLock<Py<PyAny>>,
+    name: &str,
+    fields: &[&str],
+    doc: &str,
+) -> PyResult<&'py Bound<'py, PyAny>> {
+    let made = cell.get_or_try_init(py, || {
+        let options = PyDict::new(py);
+        options.set_item("module", "katro")?;
+        let made =
+            py.import("collections")?.call_method("namedtuple", (name, fields), Some(&options))?;
+        made.setattr("__doc__", doc)?;
+        Ok::<_, PyErr>(made.unbind())
+    })?;
+    Ok(made.bind(py))
+}
+
+/// The value with a name.
+pub(super) fn choose<T: Copy>(names: &[(&str, T)], name: &str, what: &str) -> PyResult<T> {
+    names.iter().find(|(known, _)| *known == name).map(|&(_, value)| value).ok_or_else(|| {
+        let known: Vec<String> = names.iter().map(|(name, _)| format!("'{name}'")).collect();
+        PyValueError::new_err(format!("{what} must be {}, got {name:?}", known.join(" or ")))
+    })
+}
+
+/// The name of a value; undoes [`choose`].
+pub(super) fn name_of<T: PartialEq>(names: &[(&'static str, T)], value: T) -> &'static str {
+    names.iter().find(|(_, known)| *known == value).map_or("", |&(name, _)| name)
 }

@@ -2,6 +2,7 @@
 
 mod batch;
 mod board;
+mod columns;
 mod input;
 mod rules;
 
@@ -34,6 +35,10 @@ mod _katro {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-        module.add("Lap", super::board::lap_type(module.py())?)
+        let py = module.py();
+        module.add("Finals", super::batch::finals_type(py)?)?;
+        module.add("Lap", super::board::lap_type(py)?)?;
+        module.add("Rollout", super::batch::rollout_type(py)?)?;
+        module.add("Step", super::batch::step_type(py)?)
     }
 }

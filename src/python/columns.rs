@@ -1,0 +1,104 @@
+//! The arrays of a step as NumPy has them.
+
+use numpy::{PyArray1, PyArray2, PyArray3, PyArrayMethods};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::{Game, Rows};
+
+/// An array, or the rows of one, for each field of [`Rows`].
+pub(super) struct Columns {
+    pub(super) observation: Py<PyArray3<u8>>,
+    pub(super) action_mask: Py<PyArray2<i8>>,
+    pub(super) reward: Py<PyArray1<f64>>,
+    pub(super) terminated: Py<PyArray1<bool>>,
+    pub(super) truncated: Py<PyArray1<bool>>,
+    pub(super) to_move: Py<PyArray1<i64>>,
+    pub(super) winner: Py<PyArray1<i64>>,
+    pub(super) captured: Py<PyArray1<i64>>,
+    pub(super) laps: Py<PyArray1<i64>>,
+}
+
+impl Columns {
+    /// New arrays for `n` games.
+    pub(super) fn new(py: Python<'_>, game: &Game, n: usize) -> Columns {
+        let rules = game.rules();
+        let numbers = || PyArray1::zeros(py, n, false).unbind();
+        let flags = || PyArray1::zeros(py, n, false).unbind();
+        Columns {
+            observation: PyArray3::zeros(py, [n, 2 * rules.rows(), rules.columns()], false)
+                .unbind(),
+            action_mask: PyArray2::zeros(py, [n, rules.num_actions()], false).unbind(),
+            reward: PyArray1::zeros(py, n, false).unbind(),
+            terminated: flags(),
+            truncated: flags(),
+            to_move: numbers(),
+            winner: numbers(),
+            captured: numbers(),
+            laps: numbers(),
+        }
+    }
+
+    /// The same arrays once more.
+    pub(super) fn clone_ref(&self, py: Python<'_>) -> Columns {
+        Columns {
+            observation: self.observation.clone_ref(py),
+            action_mask: self.action_mask.clone_ref(py),
+            reward: self.reward.clone_ref(py),
+            terminated: self.terminated.clone_ref(py),
+            truncated: self.truncated.clone_ref(py),
+            to_move: self.to_move.clone_ref(py),
+            winner: self.winner.clone_ref(py),
+            captured: self.captured.clone_ref(py),
+            laps: self.laps.clone_ref(py),
+        }
+    }
+
+    /// Lets `work` write the arrays while other Python threads run.
+    pub(super) fn write<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(Rows<'_>) -> T + Send,
+    ) -> PyResult<T> {
+        let mut observation = self.observation.bind(py).try_readwrite()?;
+        let mut action_mask = self.action_mask.bind(py).try_readwrite()?;
+        let mut reward = self.reward.bind(py).try_readwrite()?;
+        let mut terminated = self.terminated.bind(py).try_readwrite()?;
+        let mut truncated = self.truncated.bind(py).try_readwrite()?;
+        let mut to_move = self.to_move.bind(py).try_readwrite()?;
+        let mut winner = self.winner.bind(py).try_readwrite()?;
+        let mut captured = self.captured.bind(py).try_readwrite()?;
+        let mut laps = self.laps.bind(py).try_readwrite()?;
+        let rows = Rows {
+            observation: observation.as_slice_mut()?,
+            action_mask: action_mask.as_slice_mut()?,
+            reward: reward.as_slice_mut()?,
+            terminated: terminated.as_slice_mut()?,
+            truncated: truncated.as_slice_mut()?,
+            to_move: to_move.as_slice_mut()?,
+            winner: winner.as_slice_mut()?,
+            captured: captured.as_slice_mut()?,
+            laps: laps.as_slice_mut()?,
+        };
+        Ok(py.detach(|| work(rows)))
+    }
+
+    /// The information of Gymnasium's vector environments: the arrays by name,
+    /// and under `_name` which games have it, which is all of them.
+    pub(super) fn infos<'py>(&self, py: Python<'py>, n: usize) -> PyResult<Bound<'py, PyDict>> {
+        let infos = PyDict::new(py);
+        let all = || PyArray1::from_vec(py, vec![true; n]);
+        infos.set_item(intern!(py, "action_mask"), &self.action_mask)?;
+        infos.set_item(intern!(py, "_action_mask"), all())?;
+        infos.set_item(intern!(py, "to_move"), &self.to_move)?;
+        infos.set_item(intern!(py, "_to_move"), all())?;
+        infos.set_item(intern!(py, "winner"), &self.winner)?;
+        infos.set_item(intern!(py, "_winner"), all())?;
+        infos.set_item(intern!(py, "captured"), &self.captured)?;
+        infos.set_item(intern!(py, "_captured"), all())?;
+        infos.set_item(intern!(py, "laps"), &self.laps)?;
+        infos.set_item(intern!(py, "_laps"), all())?;
+        Ok(infos)
+    }
+}

@@ -1,0 +1,102 @@
+//! Threads that belong to one batch.
+
+use std::process;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use rayon_core::{ThreadPool, ThreadPoolBuilder};
+
+/// The games that a thread must have to be worth waking.
+const GAMES: usize = 2048;
+
+/// A number of threads, of which all but the calling one are started when they
+/// are first used.
+pub(crate) struct Threads {
+    count: usize,
+    /// With the process it was started in: a fork does not take threads along.
+    pool: Option<(u32, ThreadPool)>,
+}
+
+impl Threads {
+    /// `count` threads.
+    pub(crate) fn new(count: usize) -> Threads {
+        Threads { count: count.max(1), pool: None }
+    }
+
+    /// As many threads as pay off for `n` games on this machine.
+    pub(crate) fn for_games(n: usize) -> Threads {
+        let available = thread::available_parallelism().map_or(1, usize::from);
+        Threads::new(available.min(n / GAMES))
+    }
+
+    /// How many threads there are, with the calling one.
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// What `work` makes of every task, in no certain order.
+    pub(crate) fn map<T: Send, R: Send>(
+        &mut self,
+        tasks: impl Iterator<Item = T> + Send,
+        work: impl Fn(T) -> R + Sync,
+    ) -> Vec<R> {
+        let count = self.count.min(tasks.size_hint().1.unwrap_or(usize::MAX));
+        if count < 2 {
+            return tasks.map(work).collect();
+        }
+        let tasks = Mutex::new(tasks);
+        let results = Mutex::new(Vec::new());
+        let take_tasks = || {
+            // A panic elsewhere leaves no half-taken task behind.
+            let next = || tasks.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let mut mine = Vec::new();
+            while let Some(task) = next() {
+                mine.push(work(task));
+            }
+            results.lock().unwrap_or_else(PoisonError::into_inner).append(&mut mine);
+        };
+        match self.pool() {
+            None => take_tasks(),
+            Some(pool) => pool.in_place_scope(|scope| {
+                for _ in 1..count {
+                    scope.spawn(|_| take_tasks());
+                }
+                take_tasks();
+            }),
+        }
+        results.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The threads beside the calling one; `None` if the system gives us none,
+    /// in which case the calling one does the work.
+    fn pool(&mut self) -> Option<&ThreadPool> {
+        let here = process::id();
+        if self.pool.as_ref().is_some_and(|(process, _)| *process != here) {
+            // Its threads did not live through the fork: nothing may wait for them.
+            std::mem::forget(self.pool.take());
+        }
+        if self.pool.is_none() {
+            let pool = ThreadPoolBuilder::new()
+                .num_threads(self.count - 1)
+                .thread_name(|i| format!("katro-{i}"))
+                .build();
+            self.pool = pool.ok().map(|pool| (here, pool));
+        }
+        self.pool.as_ref().map(|(_, pool)| pool)
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        if self.pool.as_ref().is_some_and(|(process, _)| *process != process::id()) {
+            std::mem::forget(self.pool.take());
+        }
+    }
+}
+
+impl Clone for Threads {
+    /// The same number of threads, not the same threads.
+    fn clone(&self) -> Threads {
+        Threads::new(self.count)
+    }
+}
