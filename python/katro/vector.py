@@ -168,10 +168,11 @@ class KatroVectorEnv(VectorEnv[Observations, ArrayLike, NDArray[Any]]):
         mask = self._reset_mask(options)
         self._seed(seed)
         observation, _, _, _, infos, _ = self._batch._reset_vector(mask, board)
+        observations = self._observed(observation, infos)
         if mask is not None:
             for column in infos.values():
                 column[~mask] = 0
-        return self._observed(observation, infos), infos
+        return observations, infos
 
     def step(
         self, actions: ArrayLike
