@@ -6,7 +6,7 @@ use std::ops::AddAssign;
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::game::{Game, IllegalMove};
-use crate::lanes::{self, BLOCK, Block, Lanes, Moves, columns_of, mask, select, transposed};
+use crate::lanes::{self, BLOCK, Block, Lanes, Moves, actions_of, mask, select, transposed};
 use crate::position::{Position, Side};
 use crate::random::Stream;
 use crate::threads::Threads;
@@ -73,6 +73,10 @@ pub struct Arrays {
     pub captured: Vec<i64>,
     /// (n) laps of this ply.
     pub laps: Vec<i64>,
+    /// (n, 2) the directions that the player to move and his opponent are bound
+    /// to, -1 for none, 0 for R4's, 1 for the mirrored one; empty where the
+    /// rules bind nobody (V2).
+    pub bound: Vec<i8>,
 }
 
 impl Arrays {
@@ -88,6 +92,7 @@ impl Arrays {
             winner: vec![0; n],
             captured: vec![0; n],
             laps: vec![0; n],
+            bound: vec![0; n * bound_width(game)],
         }
     }
 
@@ -103,6 +108,7 @@ impl Arrays {
             winner: &mut self.winner,
             captured: &mut self.captured,
             laps: &mut self.laps,
+            bound: &mut self.bound,
         }
     }
 }
@@ -128,6 +134,8 @@ pub struct Rows<'a> {
     pub captured: &'a mut [i64],
     /// As [`Arrays::laps`].
     pub laps: &'a mut [i64],
+    /// As [`Arrays::bound`].
+    pub bound: &'a mut [i8],
 }
 
 impl<'a> Rows<'a> {
@@ -142,6 +150,7 @@ impl<'a> Rows<'a> {
             && self.winner.len() == n
             && self.captured.len() == n
             && self.laps.len() == n
+            && self.bound.len() == n * bound_width(game)
     }
 
     /// The rows of `games` games each in turn.
@@ -156,6 +165,7 @@ impl<'a> Rows<'a> {
         let mut winner = self.winner.chunks_mut(games);
         let mut captured = self.captured.chunks_mut(games);
         let mut laps = self.laps.chunks_mut(games);
+        let mut bound = self.bound.chunks_mut(games * 2);
         std::iter::from_fn(move || {
             Some(Rows {
                 observation: observation.next()?,
@@ -167,23 +177,46 @@ impl<'a> Rows<'a> {
                 winner: winner.next()?,
                 captured: captured.next()?,
                 laps: laps.next()?,
+                bound: bound.next().unwrap_or_default(),
             })
         })
     }
 
     /// Writes a block of games as they stand, and what their last moves came to.
     #[inline(always)]
-    fn write(&mut self, block: &Block, outcome: &Outcome, rows: usize, columns: usize) {
+    fn write<const STANDARD: bool>(
+        &mut self,
+        game: &Game,
+        block: &Block,
+        outcome: &Outcome,
+        rows: usize,
+        columns: usize,
+    ) {
         block.write_grids(self.observation, rows, columns);
-        let mut legal = block.legal(rows, columns);
-        for column in &mut legal[..columns] {
-            for l in 0..BLOCK {
-                column[l] |= block.ended[l] & 1;
+        if STANDARD {
+            let mut legal = block.legal(rows, columns);
+            for column in &mut legal[..columns] {
+                for l in 0..BLOCK {
+                    column[l] |= block.ended[l] & 1;
+                }
             }
-        }
-        let words = transposed(legal.each_ref());
-        for (row, word) in self.action_mask.chunks_exact_mut(columns).zip(&words) {
-            row.copy_from_slice(&word.to_le_bytes().map(|legal| legal as i8)[..columns]);
+            let words = transposed(legal.each_ref());
+            for (row, word) in self.action_mask.chunks_exact_mut(columns).zip(&words) {
+                row.copy_from_slice(&word.to_le_bytes().map(|legal| legal as i8)[..columns]);
+            }
+        } else {
+            let masks = self.action_mask.chunks_exact_mut(game.rules().num_actions());
+            for (lane, row) in masks.enumerate() {
+                let over = u64::from(block.ended[lane] & 1).wrapping_neg();
+                let legal = block.legal_of_one(lane, game) | over;
+                for (action, mask) in row.iter_mut().enumerate() {
+                    *mask = (legal >> action & 1) as i8;
+                }
+            }
+            for (lane, pair) in self.bound.chunks_exact_mut(2).enumerate() {
+                pair[0] = block.my_bound[lane] as i8 - 1;
+                pair[1] = block.their_bound[lane] as i8 - 1;
+            }
         }
         fill(self.reward, &outcome.reward, |reward| f64::from(reward as i8));
         fill(self.terminated, &outcome.terminated, |yes| yes != 0);
@@ -193,6 +226,11 @@ impl<'a> Rows<'a> {
         fill(self.captured, &outcome.captured, i64::from);
         fill(self.laps, &outcome.laps, i64::from);
     }
+}
+
+/// Entries of [`Arrays::bound`] for each game.
+fn bound_width(game: &Game) -> usize {
+    if game.rules().binds() { 2 } else { 0 }
 }
 
 /// Writes a value for each game of a block, of which the last may be short.
@@ -392,10 +430,7 @@ impl Batch {
     /// If `rows` are not those of [`Arrays::new`] for this batch.
     pub fn observe(&self, rows: Rows<'_>) {
         assert!(rows.fit(&self.game, self.len), "these are not the arrays of this batch");
-        let (board_rows, columns) = (self.game.rules().rows(), self.game.rules().columns());
-        for (block, mut rows) in self.blocks.iter().zip(rows.chunks(&self.game, BLOCK)) {
-            rows.write(block, &Outcome::NONE, board_rows, columns);
-        }
+        Arch::new().dispatch(Observe { game: &self.game, blocks: &self.blocks, rows });
     }
 
     /// Plays one ply in every game and returns the games that ended and were
@@ -542,18 +577,71 @@ impl Batch {
 /// The blocks that one thread takes at a time.
 const GROUP: usize = 16;
 
-/// The board sizes for which the code is compiled apart, which makes it twice
-/// as fast for them: those of the named rules, and then all others.
+/// Runs a task on some blocks. The code is compiled apart for the sizes of the
+/// named standard boards, which makes it twice as fast for them, then for all
+/// other boards of the standard game and for all other rules.
 macro_rules! for_each_board {
-    ($rules:expr, $call:path, $self:expr) => {
-        match ($rules.rows(), $rules.columns()) {
-            (3, 6) => $call($self, 3, 6),
-            (3, 3) => $call($self, 3, 3),
-            (2, 6) => $call($self, 2, 6),
-            (2, 4) => $call($self, 2, 4),
-            (rows, columns) => $call($self, rows, columns),
+    ($task:expr) => {{
+        let rules = *$task.game.rules();
+        match (rules.is_standard(), rules.rows(), rules.columns()) {
+            (true, 3, 6) => $task.run::<true>(3, 6),
+            (true, 3, 3) => $task.run::<true>(3, 3),
+            (true, 2, 6) => $task.run::<true>(2, 6),
+            (true, 2, 4) => $task.run::<true>(2, 4),
+            (true, rows, columns) => $task.run::<true>(rows, columns),
+            (false, rows, columns) => $task.run::<false>(rows, columns),
         }
-    };
+    }};
+}
+
+/// For each game 255 if the action chosen in it is legal, else 0.
+#[inline(always)]
+fn legal_choices<const STANDARD: bool>(
+    game: &Game,
+    block: &Block,
+    chosen: &Lanes,
+    rows: usize,
+    columns: usize,
+) -> Lanes {
+    let mut legal = [0; BLOCK];
+    if STANDARD {
+        for (column, lanes) in block.legal(rows, columns)[..columns].iter().enumerate() {
+            for l in 0..BLOCK {
+                legal[l] |= mask(lanes[l] != 0) & mask(chosen[l] == column as u8);
+            }
+        }
+    } else {
+        for l in 0..BLOCK {
+            let shift = chosen[l].min(63); // no rules have an action 63
+            legal[l] = mask(block.legal_of_one(l, game) >> shift & 1 == 1);
+        }
+    }
+    legal
+}
+
+/// Writes the games of some blocks as they stand.
+struct Observe<'a> {
+    game: &'a Game,
+    blocks: &'a [Block],
+    rows: Rows<'a>,
+}
+
+impl WithSimd for Observe<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        for_each_board!(self);
+    }
+}
+
+impl Observe<'_> {
+    #[inline(always)]
+    fn run<const STANDARD: bool>(self, rows: usize, columns: usize) {
+        for (block, mut chunk) in self.blocks.iter().zip(self.rows.chunks(self.game, BLOCK)) {
+            chunk.write::<STANDARD>(self.game, block, &Outcome::NONE, rows, columns);
+        }
+    }
 }
 
 /// Looks for an action that cannot be played.
@@ -570,30 +658,32 @@ impl WithSimd for Check<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) -> Option<usize> {
-        for_each_board!(self.game.rules(), Check::run, self)
+        for_each_board!(self)
     }
 }
 
 impl Check<'_> {
     /// The first game whose action cannot be played.
     #[inline(always)]
-    fn run(self, rows: usize, columns: usize) -> Option<usize> {
+    fn run<const STANDARD: bool>(self, rows: usize, columns: usize) -> Option<usize> {
         let waits = mask(self.options.autoreset == Autoreset::Disabled);
-        let any = mask(self.options.illegal == Illegal::Lose);
+        let actions_of_rules = self.game.rules().num_actions() as u8;
         for (index, (block, actions)) in
             self.blocks.iter().zip(self.actions.chunks(BLOCK)).enumerate()
         {
-            let chosen = columns_of(actions);
-            let mut legal = [0; BLOCK];
-            for (column, lanes) in block.legal(rows, columns)[..columns].iter().enumerate() {
+            let chosen = actions_of(actions);
+            let mut playable = [0; BLOCK];
+            if self.options.illegal == Illegal::Lose {
                 for l in 0..BLOCK {
-                    legal[l] |= (mask(lanes[l] != 0) | any) & mask(chosen[l] == column as u8);
+                    playable[l] = mask(chosen[l] < actions_of_rules);
                 }
+            } else {
+                playable = legal_choices::<STANDARD>(self.game, block, &chosen, rows, columns);
             }
             for l in 0..BLOCK {
-                legal[l] = select(block.ended[l], !waits, legal[l]);
+                playable[l] = select(block.ended[l], !waits, playable[l]);
             }
-            if let Some(lane) = legal[..actions.len()].iter().position(|&legal| legal == 0) {
+            if let Some(lane) = playable[..actions.len()].iter().position(|&yes| yes == 0) {
                 return Some(self.first + index * BLOCK + lane);
             }
         }
@@ -616,32 +706,29 @@ impl WithSimd for Step<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) -> Vec<Final> {
-        for_each_board!(self.game.rules(), Step::run, self)
+        for_each_board!(self)
     }
 }
 
 impl Step<'_> {
     #[inline(always)]
-    fn run(self, rows: usize, columns: usize) -> Vec<Final> {
+    fn run<const STANDARD: bool>(self, rows: usize, columns: usize) -> Vec<Final> {
         let seeds = self.game.rules().seeds() as u8;
+        let actions_of_rules = self.game.rules().num_actions() as u8;
         let mut moves = [Moves::NONE; GROUP];
         let mut lost = [[0; BLOCK]; GROUP];
         let mut chosen = [[0; BLOCK]; GROUP];
         for (index, (block, actions)) in
             self.blocks.iter_mut().zip(self.actions.chunks(BLOCK)).enumerate()
         {
-            let column = columns_of(actions);
+            chosen[index] = actions_of(actions);
             let moved = &mut moves[index].moved;
             for l in 0..BLOCK {
-                moved[l] = mask(column[l] < columns as u8) & !block.ended[l];
+                moved[l] = mask(chosen[index][l] < actions_of_rules) & !block.ended[l];
             }
             if self.options.illegal == Illegal::Lose {
-                let mut legal = [0; BLOCK];
-                for (c, lanes) in block.legal(rows, columns)[..columns].iter().enumerate() {
-                    for l in 0..BLOCK {
-                        legal[l] |= mask(lanes[l] != 0) & mask(column[l] == c as u8);
-                    }
-                }
+                let legal =
+                    legal_choices::<STANDARD>(self.game, block, &chosen[index], rows, columns);
                 for l in 0..BLOCK {
                     lost[index][l] = moved[l] & !legal[l];
                     moved[l] &= legal[l];
@@ -651,9 +738,8 @@ impl Step<'_> {
                 let ended = block.ended;
                 block.restart(&ended, seeds, rows * columns);
             }
-            chosen[index] = column;
         }
-        lanes::play(self.blocks, &mut moves, |index| chosen[index], rows, columns);
+        play::<STANDARD>(self.game, self.blocks, &mut moves, &chosen, rows, columns);
 
         let mut finals = Vec::new();
         let chunks = self.rows.chunks(self.game, BLOCK);
@@ -675,9 +761,28 @@ impl Step<'_> {
                 let ended = block.ended;
                 block.restart(&ended, seeds, rows * columns);
             }
-            rows_of_block.write(block, &outcome, rows, columns);
+            rows_of_block.write::<STANDARD>(self.game, block, &outcome, rows, columns);
         }
         finals
+    }
+}
+
+/// Makes the moves of all games of the blocks whose `moved` is set.
+#[inline(always)]
+fn play<const STANDARD: bool>(
+    game: &Game,
+    blocks: &mut [Block],
+    moves: &mut [Moves],
+    chosen: &[Lanes],
+    rows: usize,
+    columns: usize,
+) {
+    if STANDARD {
+        lanes::play(blocks, moves, chosen, rows, columns);
+    } else {
+        for ((block, moves), chosen) in blocks.iter_mut().zip(moves).zip(chosen) {
+            lanes::play_one_by_one(game, block, moves, chosen);
+        }
     }
 }
 
@@ -697,13 +802,13 @@ impl WithSimd for Rollout<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) -> Counts {
-        for_each_board!(self.game.rules(), Rollout::run, self)
+        for_each_board!(self)
     }
 }
 
 impl Rollout<'_> {
     #[inline(always)]
-    fn run(self, rows: usize, columns: usize) -> Counts {
+    fn run<const STANDARD: bool>(self, rows: usize, columns: usize) -> Counts {
         let seeds = self.game.rules().seeds() as u8;
         let mut counts = Counts::default();
         let mut moves = [Moves::NONE; GROUP];
@@ -719,9 +824,13 @@ impl Rollout<'_> {
                     moves[index].moved[l] = exists & !block.ended[l];
                 }
                 let streams = &mut self.streams[index];
-                chosen[index] = lanes::random_columns(block, streams, rows, columns);
+                chosen[index] = if STANDARD {
+                    lanes::random_columns(block, streams, rows, columns)
+                } else {
+                    lanes::random_actions(block, streams, self.game, &moves[index].moved)
+                };
             }
-            lanes::play(self.blocks, &mut moves, |index| chosen[index], rows, columns);
+            play::<STANDARD>(self.game, self.blocks, &mut moves, &chosen, rows, columns);
             for (block, moves) in self.blocks.iter_mut().zip(&moves) {
                 let outcome = self.options.judge(block, moves, &[0; BLOCK]);
                 counts.add(moves, &outcome);

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use crate::position::{Side, SideHole};
+use crate::position::{Direction, Side, SideHole};
 
 /// What one handful does: the seeds it adds to each row and where its last one falls.
 #[derive(Clone, Copy)]
@@ -23,18 +23,22 @@ pub(crate) struct Circuit {
 impl Circuit {
     /// The circuit of boards with `rows` rows per side and `columns` columns,
     /// made on first use and kept for the life of the process.
-    pub(crate) fn of_size(rows: usize, columns: usize) -> &'static Circuit {
-        static CIRCUITS: [OnceLock<Circuit>; 24] = [const { OnceLock::new() }; 24];
-        CIRCUITS[(rows - 1) * 8 + columns - 1].get_or_init(|| Circuit::new(rows, columns))
+    pub(crate) fn of_size(rows: usize, columns: usize, direction: Direction) -> &'static Circuit {
+        static CIRCUITS: [[OnceLock<Circuit>; 24]; 2] =
+            [const { [const { OnceLock::new() }; 24] }; 2];
+        CIRCUITS[direction as usize][(rows - 1) * 8 + columns - 1]
+            .get_or_init(|| Circuit::new(rows, columns, direction))
     }
 
-    fn new(rows: usize, columns: usize) -> Circuit {
+    fn new(rows: usize, columns: usize, direction: Direction) -> Circuit {
         // R4: outer row from left to right, middle row from right to left,
-        // inner row from left to right.
+        // inner row from left to right; V1: mirrored, but the rows in the same
+        // order.
         let path: Vec<SideHole> = (0..rows)
             .flat_map(|row| {
                 (0..columns).map(move |step| {
-                    let column = if row % 2 == 0 { step } else { columns - 1 - step };
+                    let rightwards = (row % 2 == 0) == (direction == Direction::Regular);
+                    let column = if rightwards { step } else { columns - 1 - step };
                     (8 * row + column) as SideHole
                 })
             })

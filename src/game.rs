@@ -2,11 +2,15 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::marker::PhantomData;
 
 use crate::circuit::Circuit;
-use crate::position::{Player, Position, Side, SideHole};
-use crate::position::{innermost, is_empty, occupied, outermost, seeds_in};
-use crate::rules::{MAX_SEEDS, Rules};
+use crate::position::{Direction, Player, Position, Side, SideHole};
+use crate::position::{innermost, is_empty, occupied, outermost, seeds_in, total};
+use crate::rules::{DirectionChoice, MAX_SEEDS, Rules};
+
+/// The laps after which a move is over where not every move ends by itself (V4).
+pub const LAP_LIMIT: u32 = 10_000;
 
 /// A set of actions, as a bit for each.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -89,8 +93,16 @@ struct Sown {
     lifted: SideHole,
     seeds: u64,
     landed: SideHole,
-    /// The row of the opponent and the seeds captured from it.
-    captured: Option<(usize, u64)>,
+    /// The seeds captured, where they lay on the opponent's side.
+    captured: Side,
+}
+
+/// How a move begins.
+enum Start {
+    /// The seeds of a hole are lifted.
+    Sow(SideHole, Direction),
+    /// The last seed of a side steps into another hole (V5).
+    Step(SideHole, SideHole),
 }
 
 /// [`Rules`] made ready to play: every question about a [`Position`] goes
@@ -110,13 +122,17 @@ struct Sown {
 #[derive(Clone, Copy)]
 pub struct Game {
     rules: Rules,
-    circuit: &'static Circuit,
+    /// By direction; the same twice where there is no choice.
+    circuits: [&'static Circuit; 2],
 }
 
 impl Game {
     /// The game played by `rules`.
     pub fn new(rules: Rules) -> Game {
-        Game { rules, circuit: Circuit::of_size(rules.rows(), rules.columns()) }
+        let circuit = |direction| Circuit::of_size(rules.rows(), rules.columns(), direction);
+        let mirrored =
+            if rules.directions() == 2 { Direction::Mirrored } else { Direction::Regular };
+        Game { rules, circuits: [circuit(Direction::Regular), circuit(mirrored)] }
     }
 
     /// The rules of this game.
@@ -132,7 +148,7 @@ impl Game {
                 *row |= (self.rules.seeds() as u64) << (8 * column);
             }
         }
-        Position { sides: [side; 2], to_move: Player::South }
+        Position { sides: [side; 2], to_move: Player::South, bound: [None; 2] }
     }
 
     /// The position with the seeds of `grid`: the holes of the drawn board row
@@ -161,7 +177,23 @@ impl Game {
             });
             sides[owner.index()][usize::from(hole >> 3)] |= (seeds as u64) << (8 * (hole & 7));
         }
-        Ok(Position { sides, to_move })
+        Ok(Position { sides, to_move, bound: [None; 2] })
+    }
+
+    /// The position with South and North bound to directions (V2).
+    ///
+    /// # Errors
+    ///
+    /// [`GridError::Unbound`] if these rules bind nobody.
+    pub fn bind(
+        &self,
+        position: &Position,
+        bound: [Option<Direction>; 2],
+    ) -> Result<Position, GridError> {
+        if bound != [None; 2] && !self.rules.binds() {
+            return Err(GridError::Unbound);
+        }
+        Ok(Position { bound, ..*position })
     }
 
     /// The seeds of the drawn board, row by row from the top, each row from
@@ -191,8 +223,44 @@ impl Game {
         if self.winner(position).is_some() {
             return Actions::default();
         }
-        let side = &position.sides[position.to_move.index()];
-        Actions(occupied(side[outermost(side)]))
+        let mover = position.to_move;
+        Actions(self.legal_for(&position.side(mover), position.bound(mover)))
+    }
+
+    /// The actions of a mover with seeds on his side, as bits.
+    #[inline(always)]
+    pub(crate) fn legal_for(&self, mine: &Side, bound: Option<Direction>) -> u64 {
+        let rules = &self.rules;
+        if rules.is_standard() {
+            return occupied(mine[outermost(mine)]);
+        }
+        let starts = if rules.switches().boaoaka {
+            (0..3).map(|row| occupied(mine[row]) << (row * rules.columns())).sum()
+        } else {
+            occupied(mine[outermost(mine)])
+        };
+        let sowing = match (rules.switches().direction, bound) {
+            (DirectionChoice::Fixed, _) | (_, Some(Direction::Regular)) => starts,
+            (_, Some(Direction::Mirrored)) => starts << rules.starts(),
+            (_, None) => starts | starts << rules.starts(),
+        };
+        let first_step = rules.starts() * rules.directions();
+        (0..rules.steps().len())
+            .filter(|&step| self.step(mine, step).is_some())
+            .fold(sowing, |legal, step| legal | 1 << (first_step + step))
+    }
+
+    /// The hole of the last seed and the one into which a step takes it (V5);
+    /// `None` if the step is not legal.
+    fn step(&self, mine: &Side, step: usize) -> Option<(SideHole, SideHole)> {
+        if total(mine) != 1 {
+            return None;
+        }
+        let row = outermost(mine);
+        let column = mine[row].trailing_zeros() as usize / 8;
+        let target = column.checked_add_signed(self.rules.steps()[step].into())?;
+        (row + 1 < self.rules.rows() && target < self.rules.columns())
+            .then(|| ((8 * row + column) as SideHole, (8 * (row + 1) + target) as SideHole))
     }
 
     /// The player who has won, if the game is over (R10).
@@ -222,7 +290,7 @@ impl Game {
     /// Plays a *legal* `action` in place; with an empty hole the sowing might
     /// never end.
     pub(crate) fn play_unchecked(&self, position: &mut Position, action: usize) -> Ply {
-        self.sow(position, action, |_| {})
+        self.run(position, action, |_| {})
     }
 
     /// The laps of one move, in order.
@@ -234,18 +302,18 @@ impl Game {
         self.check(position, action)?;
         let mover = position.to_move;
         let mut laps = Vec::new();
-        self.sow(&mut position.clone(), action as usize, |sown| {
+        self.run(&mut position.clone(), action as usize, |sown| {
             let facing = |row: usize| (8 * row + self.facing(sown.landed)) as SideHole;
             laps.push(Lap {
                 lifted: self.hole(mover, sown.lifted),
                 seeds: sown.seeds as usize,
                 landed: self.hole(mover, sown.landed),
-                captured: sown
-                    .captured
-                    .iter()
-                    .map(|&(row, _)| self.hole(!mover, facing(row)))
+                captured: (0..3)
+                    .rev()
+                    .filter(|&row| sown.captured[row] != 0)
+                    .map(|row| self.hole(!mover, facing(row)))
                     .collect(),
-                taken: sown.captured.map_or(0, |(_, seeds)| seeds as usize),
+                taken: total(&sown.captured) as usize,
             });
         });
         Ok(laps)
@@ -294,40 +362,76 @@ impl Game {
         IllegalMove { action, legal: self.legal(position), position: self.notation(position) }
     }
 
-    /// Sows a whole move, telling `watch` of every lap.
+    /// Plays a whole move by the captures of these rules, telling `watch` of
+    /// every lap.
     #[inline(always)]
-    fn sow(&self, position: &mut Position, action: usize, mut watch: impl FnMut(Sown)) -> Ply {
+    fn run(&self, position: &mut Position, action: usize, watch: impl FnMut(Sown)) -> Ply {
+        let switches = self.rules.switches();
+        match (switches.boaoaka, switches.fall_through, switches.capture_on_empty) {
+            (true, _, _) => self.sow::<WholeColumn>(position, action, watch),
+            (_, false, false) => self.sow::<Facing>(position, action, watch),
+            (_, true, false) => self.sow::<FirstOfColumn>(position, action, watch),
+            (_, false, true) => self.sow::<OnEmpty<Facing>>(position, action, watch),
+            (_, true, true) => self.sow::<OnEmpty<FirstOfColumn>>(position, action, watch),
+        }
+    }
+
+    /// Plays a whole move, telling `watch` of every lap.
+    #[inline(always)]
+    fn sow<C: Captures>(
+        &self,
+        position: &mut Position,
+        action: usize,
+        mut watch: impl FnMut(Sown),
+    ) -> Ply {
         let mover = position.to_move;
         let mut mine = position.sides[mover.index()];
         let mut theirs = position.sides[(!mover).index()];
         let mut ply = Ply::default();
 
-        let mut hole = (8 * outermost(&mine) + (action & 7)) as SideHole;
-        let mut seeds = lift(&mut mine, hole);
+        let start = self.start_of(&mine, action);
+        let direction = match start {
+            Start::Sow(_, direction) if self.rules.binds() => {
+                *position.bound[mover.index()].insert(direction)
+            }
+            Start::Sow(_, direction) => direction,
+            Start::Step(..) => position.bound(mover).unwrap_or(Direction::Regular),
+        };
+        let circuit = self.circuits[direction as usize];
+
+        let (mut lifted, mut seeds, mut landing);
+        match start {
+            Start::Sow(hole, _) => {
+                (lifted, seeds) = (hole, lift(&mut mine, hole));
+                landing = self.lap::<C>(circuit, &mut mine, &theirs, hole, seeds);
+            }
+            Start::Step(hole, inwards) => {
+                (lifted, seeds) = (hole, lift(&mut mine, hole));
+                drop_seeds(&mut mine, inwards, seeds);
+                let inner = usize::from(inwards >> 3) + 1 == self.rules.rows();
+                let captured =
+                    if inner { C::facing(self, &mine, &theirs, inwards) } else { [0; 3] };
+                landing = Landing { hole: inwards, captured, relays: false };
+            }
+        }
         loop {
             ply.laps += 1;
-            let lifted = hole;
-            let sowing = self.circuit.sowing(hole, seeds);
-            for (row, add) in mine.iter_mut().zip(sowing.add) {
-                *row = row.wrapping_add(add);
-            }
-            hole = sowing.landing;
-            if seeds_in(&mine, hole) == 1 {
-                watch(Sown { lifted, seeds, landed: hole, captured: None });
+            let Landing { hole, captured, relays } = landing;
+            watch(Sown { lifted, seeds, landed: hole, captured });
+            let taken = total(&captured);
+            if taken == 0 && !relays {
                 break; // R7
             }
-            let captured = self.capture(&mine, &mut theirs, hole);
-            watch(Sown { lifted, seeds, landed: hole, captured });
-            seeds = lift(&mut mine, hole); // R6
-            if let Some((_, taken)) = captured {
-                ply.captured += taken as u32;
-                seeds += taken; // R9
-                if is_empty(&theirs) {
-                    // R10: the seeds stay in the landing hole.
-                    mine[usize::from(hole >> 3)] |= seeds << (8 * (hole & 7));
-                    break;
-                }
+            for (row, captured) in theirs.iter_mut().zip(captured) {
+                *row -= captured;
             }
+            ply.captured += taken as u32;
+            if (taken != 0 && is_empty(&theirs)) || ply.laps == C::LAP_LIMIT {
+                drop_seeds(&mut mine, hole, taken); // R10, V4
+                break;
+            }
+            (lifted, seeds) = (hole, lift(&mut mine, hole) + taken); // R6, R9
+            landing = self.lap::<C>(circuit, &mut mine, &theirs, hole, seeds);
         }
 
         position.sides[mover.index()] = mine;
@@ -336,22 +440,62 @@ impl Game {
         ply
     }
 
-    /// Takes what a lap captures that ended in the occupied `hole` (R8): the
-    /// row it is taken from and the seeds.
+    /// Sows `seeds` from `hole` (R5).
     #[inline(always)]
-    fn capture(&self, mine: &Side, theirs: &mut Side, hole: SideHole) -> Option<(usize, u64)> {
-        if usize::from(hole >> 3) != innermost(mine) {
-            return None;
+    fn lap<C: Captures>(
+        &self,
+        circuit: &Circuit,
+        mine: &mut Side,
+        theirs: &Side,
+        hole: SideHole,
+        seeds: u64,
+    ) -> Landing {
+        let sowing = circuit.sowing(hole, seeds);
+        for (row, add) in mine.iter_mut().zip(sowing.add) {
+            *row = row.wrapping_add(add);
         }
-        let row = innermost(theirs);
-        let seeds = lift(theirs, (8 * row + self.facing(hole)) as SideHole);
-        (seeds != 0).then_some((row, seeds))
+        let hole = sowing.landing;
+        let empty = seeds_in(mine, hole) == 1;
+        let captured = C::captured(self, mine, theirs, hole, empty);
+        Landing { hole, captured, relays: !empty }
+    }
+
+    /// How the mover begins with a legal `action`.
+    #[inline(always)]
+    fn start_of(&self, mine: &Side, action: usize) -> Start {
+        let rules = &self.rules;
+        let starts = rules.starts();
+        let (direction, start) = if action < starts {
+            (Direction::Regular, action)
+        } else if action < starts * rules.directions() {
+            (Direction::Mirrored, action - starts)
+        } else {
+            let step = action - starts * rules.directions();
+            let (lifted, landed) = self.step(mine, step).unwrap_or_default();
+            return Start::Step(lifted, landed);
+        };
+        let hole = if rules.switches().boaoaka {
+            8 * (start / rules.columns()) + start % rules.columns()
+        } else {
+            8 * outermost(mine) + (start & 7)
+        };
+        Start::Sow(hole as SideHole, direction)
     }
 
     /// The opponent's column that faces a hole (R4).
     #[inline(always)]
     fn facing(&self, hole: SideHole) -> usize {
         self.rules.columns() - 1 - usize::from(hole & 7)
+    }
+
+    /// The seeds of the opponent's column that faces a hole of the inner row,
+    /// where they lie; none for a hole of another row.
+    #[inline(always)]
+    fn column_facing(&self, theirs: &Side, hole: SideHole) -> Side {
+        if usize::from(hole >> 3) + 1 != self.rules.rows() {
+            return [0; 3];
+        }
+        theirs.map(|row| row & 0xff << (8 * self.facing(hole)))
     }
 
     /// The holes of the drawn board, row by row from the top.
@@ -400,6 +544,97 @@ impl fmt::Debug for Game {
     }
 }
 
+/// Where the last seed of a lap fell, and what follows.
+struct Landing {
+    hole: SideHole,
+    /// The seeds captured, where they lie on the opponent's side.
+    captured: Side,
+    /// Whether the seeds of the hole are sown on if nothing is captured (R6).
+    relays: bool,
+}
+
+/// What a last seed captures: a type for each rule, so that each has a sowing
+/// loop of its own.
+trait Captures {
+    /// The laps after which the move is over.
+    const LAP_LIMIT: u32 = u32::MAX;
+
+    /// The seeds that can be captured from `hole`, where they lie.
+    fn facing(game: &Game, mine: &Side, theirs: &Side, hole: SideHole) -> Side;
+
+    /// The seeds captured when a last seed has fallen into `hole`, which was
+    /// empty or not.
+    #[inline(always)]
+    fn captured(game: &Game, mine: &Side, theirs: &Side, hole: SideHole, empty: bool) -> Side {
+        if empty { [0; 3] } else { Self::facing(game, mine, theirs, hole) }
+    }
+}
+
+/// R8: from the innermost occupied row, the hole of the opponent's.
+struct Facing;
+
+impl Captures for Facing {
+    #[inline(always)]
+    fn facing(game: &Game, mine: &Side, theirs: &Side, hole: SideHole) -> Side {
+        if usize::from(hole >> 3) != innermost(mine) {
+            return [0; 3];
+        }
+        let mut captured = [0; 3];
+        let row = innermost(theirs);
+        captured[row] = theirs[row] & 0xff << (8 * game.facing(hole));
+        captured
+    }
+}
+
+/// V3: from the inner row, the first occupied hole of the column.
+struct FirstOfColumn;
+
+impl Captures for FirstOfColumn {
+    #[inline(always)]
+    fn facing(game: &Game, _: &Side, theirs: &Side, hole: SideHole) -> Side {
+        let column = game.column_facing(theirs, hole);
+        let row = innermost(&column);
+        let mut captured = [0; 3];
+        captured[row] = column[row];
+        captured
+    }
+}
+
+/// V4: as another rule, but from an empty hole, not from an occupied one.
+struct OnEmpty<C>(PhantomData<C>);
+
+impl<C: Captures> Captures for OnEmpty<C> {
+    const LAP_LIMIT: u32 = LAP_LIMIT;
+
+    #[inline(always)]
+    fn facing(game: &Game, mine: &Side, theirs: &Side, hole: SideHole) -> Side {
+        C::facing(game, mine, theirs, hole)
+    }
+
+    #[inline(always)]
+    fn captured(game: &Game, mine: &Side, theirs: &Side, hole: SideHole, empty: bool) -> Side {
+        C::captured(game, mine, theirs, hole, !empty)
+    }
+}
+
+/// V6: from the inner row, the whole column; but from an empty hole only if it
+/// has a hole with more than one seed.
+struct WholeColumn;
+
+impl Captures for WholeColumn {
+    #[inline(always)]
+    fn facing(game: &Game, _: &Side, theirs: &Side, hole: SideHole) -> Side {
+        game.column_facing(theirs, hole)
+    }
+
+    #[inline(always)]
+    fn captured(game: &Game, mine: &Side, theirs: &Side, hole: SideHole, empty: bool) -> Side {
+        let captured = Self::facing(game, mine, theirs, hole);
+        let singles = captured.iter().all(|row| row >> (8 * game.facing(hole)) <= 1);
+        if empty && singles { [0; 3] } else { captured }
+    }
+}
+
 /// Empties `hole` and returns the seeds that lay there.
 #[inline(always)]
 fn lift(side: &mut Side, hole: SideHole) -> u64 {
@@ -408,6 +643,12 @@ fn lift(side: &mut Side, hole: SideHole) -> u64 {
     let seeds = *row >> shift & 0xff;
     *row &= !(0xff << shift);
     seeds
+}
+
+/// Lets `seeds` fall into `hole`.
+#[inline(always)]
+fn drop_seeds(side: &mut Side, hole: SideHole, seeds: u64) {
+    side[usize::from(hole >> 3)] += seeds << (8 * (hole & 7));
 }
 
 /// An action that is not legal in its position.
@@ -455,6 +696,8 @@ pub enum GridError {
     Negative(i64),
     /// No seed at all, or more than [`MAX_SEEDS`].
     Total(i64),
+    /// Players bound to a direction by rules that bind nobody.
+    Unbound,
 }
 
 impl fmt::Display for GridError {
@@ -464,6 +707,7 @@ impl fmt::Display for GridError {
                 write!(f, "the board has {expected} holes, got {found}")
             }
             GridError::Negative(seeds) => write!(f, "a hole cannot hold {seeds} seeds"),
+            GridError::Unbound => f.write_str("these rules bind no player to a direction"),
             GridError::Total(0) => f.write_str("a board without seeds is no position"),
             GridError::Total(total) => {
                 write!(f, "a board holds at most {MAX_SEEDS} seeds, got {total}")

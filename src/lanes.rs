@@ -11,7 +11,8 @@
 //!
 //! This is the standard game; the other rule sets are sown one game at a time.
 
-use crate::position::{Player, Position, Side};
+use crate::game::Game;
+use crate::position::{Direction, Player, Position, Side};
 use crate::random::Stream;
 
 /// The games of a block: the bytes of the widest vector register there is.
@@ -30,7 +31,7 @@ const LAST: u32 = 3;
 /// Set in `start` of a game whose move is over: further than any hole, so that
 /// no lap touches it.
 const DONE: u8 = 128;
-/// No column.
+/// No action.
 const NONE: u8 = 255;
 
 /// A byte for every game of a block.
@@ -46,6 +47,9 @@ type SideLanes = [Lanes; HOLES];
 pub(crate) struct Block {
     mine: SideLanes,
     theirs: SideLanes,
+    /// 0 for a player who is free, else 1 + the direction he is bound to (V2).
+    pub(crate) my_bound: Lanes,
+    pub(crate) their_bound: Lanes,
     /// 0 for South.
     pub(crate) to_move: Lanes,
     /// 255 for a game that has ended and not started again, else 0.
@@ -57,6 +61,8 @@ impl Block {
     pub(crate) const EMPTY: Block = Block {
         mine: [[0; BLOCK]; HOLES],
         theirs: [[0; BLOCK]; HOLES],
+        my_bound: [0; BLOCK],
+        their_bound: [0; BLOCK],
         to_move: [0; BLOCK],
         ended: [0; BLOCK],
         plies: [0; BLOCK],
@@ -71,7 +77,8 @@ impl Block {
         let to_move = self.player(lane);
         let mine = side(&self.mine, lane, columns);
         let theirs = side(&self.theirs, lane, columns);
-        let position = Position { sides: [mine, theirs], to_move: Player::South };
+        let bound = [self.my_bound[lane], self.their_bound[lane]].map(direction);
+        let position = Position { sides: [mine, theirs], to_move: Player::South, bound };
         match to_move {
             Player::South => position,
             Player::North => position.swapped(),
@@ -88,7 +95,16 @@ impl Block {
                 lanes[lane] = (side[row] >> (8 * column)) as u8;
             }
         }
+        let number = |bound: Option<Direction>| bound.map_or(0, |direction| 1 + direction as u8);
+        self.my_bound[lane] = number(position.bound(mover));
+        self.their_bound[lane] = number(position.bound(!mover));
         self.to_move[lane] = mover.index() as u8;
+    }
+
+    /// The legal actions of one game by any rules, as bits.
+    pub(crate) fn legal_of_one(&self, lane: usize, game: &Game) -> u64 {
+        let mine = side(&self.mine, lane, game.rules().columns());
+        game.legal_for(&mine, direction(self.my_bound[lane]))
     }
 
     /// Starts the games of `lanes` (255 or 0) anew with `seeds` in every hole.
@@ -101,7 +117,8 @@ impl Block {
                 }
             }
         }
-        for bytes in [&mut self.to_move, &mut self.ended] {
+        for bytes in [&mut self.my_bound, &mut self.their_bound, &mut self.to_move, &mut self.ended]
+        {
             for l in 0..BLOCK {
                 bytes[l] &= !lanes[l];
             }
@@ -220,36 +237,67 @@ pub(crate) fn random_columns(
     chosen
 }
 
-/// The actions of a block as columns.
-#[inline(always)]
-pub(crate) fn columns_of(actions: &[i64]) -> Lanes {
-    let mut columns = [NONE; BLOCK];
-    for (column, &action) in columns.iter_mut().zip(actions) {
-        *column = (action as u64).min(NONE.into()) as u8;
+/// As [`random_columns`] by any rules.
+pub(crate) fn random_actions(
+    block: &Block,
+    streams: &mut [Stream; BLOCK],
+    game: &Game,
+    moved: &Lanes,
+) -> Lanes {
+    let mut chosen = [0; BLOCK];
+    for lane in (0..BLOCK).filter(|&lane| moved[lane] != 0) {
+        let mut legal = block.legal_of_one(lane, game);
+        for _ in 0..streams[lane].below(legal.count_ones()) {
+            legal &= legal - 1;
+        }
+        chosen[lane] = legal.trailing_zeros() as u8;
     }
-    columns
+    chosen
+}
+
+/// The actions of a block as bytes.
+#[inline(always)]
+pub(crate) fn actions_of(actions: &[i64]) -> Lanes {
+    let mut bytes = [NONE; BLOCK];
+    for (byte, &action) in bytes.iter_mut().zip(actions) {
+        *byte = (action as u64).min(NONE.into()) as u8;
+    }
+    bytes
 }
 
 /// Makes the moves of all games in the blocks whose `moved` is set, by the
-/// standard rules; the columns that `chosen` tells of a block must be legal for
-/// them.
+/// standard rules; the columns `chosen` must be legal for them.
 #[inline(always)]
 pub(crate) fn play(
     blocks: &mut [Block],
     moves: &mut [Moves],
-    chosen: impl Fn(usize) -> Lanes,
+    chosen: &[Lanes],
     rows: usize,
     columns: usize,
 ) {
     let mut pending = Vec::new(); // games that a block has handed over
     for (index, (block, moves)) in blocks.iter_mut().zip(&mut *moves).enumerate() {
-        begin(block, moves, &chosen(index), rows, columns);
+        begin(block, moves, &chosen[index], rows, columns);
         while lap(block, moves, rows, columns) > FEW {}
         pending.extend(sowing(&moves.start).map(|lane| (index * BLOCK + lane) as u32));
     }
     finish(blocks, moves, &mut pending, rows, columns);
     for (block, moves) in blocks.iter_mut().zip(moves) {
         end(block, moves, rows * columns);
+    }
+}
+
+/// As [`play`] by any rules, one game at a time.
+pub(crate) fn play_one_by_one(game: &Game, block: &mut Block, moves: &mut Moves, chosen: &Lanes) {
+    *moves = Moves { moved: moves.moved, ..Moves::NONE };
+    for lane in (0..BLOCK).filter(|&lane| moves.moved[lane] != 0) {
+        let columns = game.rules().columns();
+        let mut position = block.position(lane, columns);
+        let ply = game.play_unchecked(&mut position, chosen[lane].into());
+        block.place(lane, &position, columns);
+        moves.laps[lane] = ply.laps;
+        moves.captured[lane] = ply.captured as u8; // no more than a board holds
+        moves.won[lane] = mask(game.winner(&position).is_some());
     }
 }
 
@@ -550,6 +598,14 @@ fn side(holes: &SideLanes, lane: usize, columns: usize) -> Side {
         side[row] |= u64::from(lanes[lane]) << (8 * column);
     }
     side
+}
+
+fn direction(bound: u8) -> Option<Direction> {
+    match bound {
+        0 => None,
+        1 => Some(Direction::Regular),
+        _ => Some(Direction::Mirrored),
+    }
 }
 
 /// Byte `k` of word `l` is byte `l` of array `k`. In three stages, since the

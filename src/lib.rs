@@ -30,7 +30,7 @@ mod rules;
 mod threads;
 
 pub use batch::{Arrays, Autoreset, Batch, Counts, Final, Illegal, Options, Rows, StepError};
-pub use game::{Actions, Game, GridError, Hole, IllegalMove, Lap, Ply};
+pub use game::{Actions, Game, GridError, Hole, IllegalMove, LAP_LIMIT, Lap, Ply};
 pub use notation::NotationError;
-pub use position::{Player, Position, Side};
-pub use rules::{MAX_SEEDS, Rules, RulesError};
+pub use position::{Direction, Player, Position, Side};
+pub use rules::{DirectionChoice, LastSeedSteps, MAX_SEEDS, Rules, RulesError, Switches};

@@ -3,11 +3,15 @@
 //! Rows from the top of the drawn board to the bottom, separated by slashes,
 //! the seeds of a row by commas, then a space and `S` or `N` for the player to
 //! move: `2,2,2,2/2,2,2,2/2,2,2,2/2,2,2,2 S`.
+//!
+//! Where the rules bind players to a direction (V2) another space follows and a
+//! character for South and one for North: `>` for R4's direction, `<` for the
+//! mirrored one, `-` for a player who is still free.
 
 use std::fmt;
 
 use crate::game::{Game, GridError};
-use crate::position::{Player, Position};
+use crate::position::{Direction, Player, Position};
 use crate::rules::{Rules, RulesError};
 
 impl Game {
@@ -22,7 +26,18 @@ impl Game {
             Player::South => 'S',
             Player::North => 'N',
         };
-        format!("{} {player}", rows.join("/"))
+        let mut text = format!("{} {player}", rows.join("/"));
+        if self.rules().binds() {
+            text.push(' ');
+            text.extend([Player::South, Player::North].map(
+                |player| match position.bound(player) {
+                    None => '-',
+                    Some(Direction::Regular) => '>',
+                    Some(Direction::Mirrored) => '<',
+                },
+            ));
+        }
+        text
     }
 
     /// Reads a position of this game.
@@ -49,7 +64,7 @@ impl Game {
                 found: (fields.rows, fields.columns),
             });
         }
-        self.position(&fields.grid, fields.to_move).map_err(NotationError::Grid)
+        fields.position(self)
     }
 
     /// Reads a position and takes the standard rules for a board of its size.
@@ -65,7 +80,7 @@ impl Game {
         let rules = Rules::for_board(fields.rows as i64 / 2, fields.columns as i64)
             .map_err(NotationError::Rules)?;
         let game = Game::new(rules);
-        let position = game.position(&fields.grid, fields.to_move).map_err(NotationError::Grid)?;
+        let position = fields.position(&game)?;
         Ok((game, position))
     }
 }
@@ -76,16 +91,22 @@ struct Fields {
     columns: usize,
     grid: Vec<i64>,
     to_move: Player,
+    bound: Option<[Option<Direction>; 2]>,
 }
 
 impl Fields {
     fn read(text: &str) -> Result<Fields, NotationError> {
-        let (board, player) = text.split_once(' ').ok_or(NotationError::Parts)?;
+        let (board, rest) = text.split_once(' ').ok_or(NotationError::Parts)?;
+        let (player, bound) = match rest.split_once(' ') {
+            None => (rest, None),
+            Some((player, bound)) => (player, Some(bound)),
+        };
         let to_move = match player {
             "S" => Player::South,
             "N" => Player::North,
             _ => return Err(NotationError::Player(player.to_owned())),
         };
+        let bound = bound.map(read_bound).transpose()?;
         let mut grid = Vec::new();
         let mut columns = None;
         let mut rows = 0;
@@ -100,8 +121,31 @@ impl Fields {
             }
             rows = index + 1;
         }
-        Ok(Fields { rows, columns: columns.unwrap_or(0), grid, to_move })
+        Ok(Fields { rows, columns: columns.unwrap_or(0), grid, to_move, bound })
     }
+
+    fn position(&self, game: &Game) -> Result<Position, NotationError> {
+        if self.bound.is_some() != game.rules().binds() {
+            return Err(NotationError::Bound { expected: game.rules().binds() });
+        }
+        game.position(&self.grid, self.to_move)
+            .and_then(|position| game.bind(&position, self.bound.unwrap_or_default()))
+            .map_err(NotationError::Grid)
+    }
+}
+
+fn read_bound(text: &str) -> Result<[Option<Direction>; 2], NotationError> {
+    let direction = |byte| match byte {
+        b'-' => Some(None),
+        b'>' => Some(Some(Direction::Regular)),
+        b'<' => Some(Some(Direction::Mirrored)),
+        _ => None,
+    };
+    match text.as_bytes() {
+        &[south, north] => direction(south).zip(direction(north)).map(|(s, n)| [s, n]),
+        _ => None,
+    }
+    .ok_or_else(|| NotationError::Directions(text.to_owned()))
 }
 
 /// Digits only: no sign, no space, no leading zero, so that a position has one
@@ -122,6 +166,14 @@ pub enum NotationError {
     Parts,
     /// The player is neither `S` nor `N`.
     Player(String),
+    /// The directions are not one of `-`, `>` and `<` for each player.
+    Directions(String),
+    /// The rules bind players to a direction and the text says nothing of it,
+    /// or the other way round.
+    Bound {
+        /// Whether the rules bind players.
+        expected: bool,
+    },
     /// Something else than a number of seeds between commas or slashes.
     Count(String),
     /// A row (counted from 1 at the top) longer or shorter than the first.
@@ -155,6 +207,15 @@ impl fmt::Display for NotationError {
             }
             NotationError::Count(count) => {
                 write!(f, "{:?} is not a number of seeds", cut(count))
+            }
+            NotationError::Directions(text) => {
+                write!(f, "the directions must be -, > or < for South and for North, got {:?}", cut(text))
+            }
+            NotationError::Bound { expected: true } => f.write_str(
+                "these rules bind players to a direction, so -, > or < for South and for North must follow",
+            ),
+            NotationError::Bound { expected: false } => {
+                f.write_str("these rules bind no player to a direction, so nothing may follow the player to move")
             }
             NotationError::Ragged { row } => {
                 write!(f, "row {row} has not as many holes as the first")

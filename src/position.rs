@@ -79,6 +79,12 @@ pub(crate) fn is_empty(side: &Side) -> bool {
     (side[0] | side[1] | side[2]) == 0
 }
 
+/// The seeds of a side, of which a board holds too few to overflow a byte.
+pub(crate) fn total(side: &Side) -> u64 {
+    let columns = side[0].wrapping_add(side[1]).wrapping_add(side[2]);
+    columns.wrapping_mul(0x0101_0101_0101_0101) >> 56
+}
+
 /// A bit for every byte of `row` that is not zero.
 pub(crate) fn occupied(row: u64) -> u64 {
     const LOW: u64 = 0x0101_0101_0101_0101;
@@ -89,7 +95,17 @@ pub(crate) fn occupied(row: u64) -> u64 {
     (nonzero >> 7 & LOW).wrapping_mul(0x0102_0408_1020_4080) >> 56
 }
 
-/// The seeds of both sides and the player to move.
+/// A direction of sowing (R4, V1), as its owner sees it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Direction {
+    /// R4's circuit: the outer row from left to right.
+    Regular = 0,
+    /// Its mirror image: the outer row from right to left.
+    Mirrored = 1,
+}
+
+/// The seeds of both sides, the player to move, and the directions to which the
+/// players are bound, where the rules have such a thing (V2).
 ///
 /// A position belongs to the [`Game`](crate::Game) that made it, which knows
 /// the size of the board and answers every question about it.
@@ -97,6 +113,7 @@ pub(crate) fn occupied(row: u64) -> u64 {
 pub struct Position {
     pub(crate) sides: [Side; 2],
     pub(crate) to_move: Player,
+    pub(crate) bound: [Option<Direction>; 2],
 }
 
 impl Position {
@@ -110,9 +127,18 @@ impl Position {
         self.sides[player.index()]
     }
 
-    /// The same board seen from the other seat: each player gets the seeds,
-    /// and the turn, of the other.
+    /// The direction that a player's first sowing has bound him to (V2).
+    pub fn bound(&self, player: Player) -> Option<Direction> {
+        self.bound[player.index()]
+    }
+
+    /// The same board seen from the other seat: each player gets the seeds, the
+    /// turn and the direction of the other.
     pub fn swapped(&self) -> Position {
-        Position { sides: [self.sides[1], self.sides[0]], to_move: !self.to_move }
+        Position {
+            sides: [self.sides[1], self.sides[0]],
+            to_move: !self.to_move,
+            bound: [self.bound[1], self.bound[0]],
+        }
     }
 }

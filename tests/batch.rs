@@ -58,6 +58,7 @@ fn soiled(game: &Game, n: usize) -> Arrays {
     arrays.winner.fill(9);
     arrays.captured.fill(-9);
     arrays.laps.fill(-9);
+    arrays.bound.fill(-9);
     arrays
 }
 
@@ -116,6 +117,11 @@ impl Model {
         arrays.winner[i] = outcome.winner;
         arrays.captured[i] = outcome.captured;
         arrays.laps[i] = outcome.laps;
+        if self.game.rules().binds() {
+            for (entry, player) in [position.to_move(), !position.to_move()].iter().enumerate() {
+                arrays.bound[2 * i + entry] = position.bound(*player).map_or(-1, |way| way as i8);
+            }
+        }
     }
 
     fn observe(&self) -> Arrays {

@@ -133,18 +133,40 @@ fn the_player_is_one_capital_letter_after_one_space() {
         ("1/1 0", "0"),
         ("1/1 South", "South"),
         ("1/1 SS", "SS"),
-        ("1/1  S", " S"),
-        ("1/1 S ", "S "),
+        ("1/1  S", ""),
         ("1/1 S\n", "S\n"),
-        ("1/1 S N", "S N"),
-        ("1, 1/1,1 S", "1/1,1 S"),
-        (" 1/1 S", "1/1 S"),
+        ("1, 1/1,1 S", "1/1,1"),
+        (" 1/1 S", "1/1"),
         ("1/1 Ѕ", "Ѕ"),
     ] {
         let message = format!("the player to move must be S or N, got {part:?}");
         assert_refused(text, &player(part), &message);
     }
     assert_eq!(player("S\n").to_string(), r#"the player to move must be S or N, got "S\n""#);
+}
+
+#[test]
+fn the_directions_are_a_character_for_each_player() {
+    for part in ["", " ", "S", "N", ">", ">>>", "> ", "rl", "->-", "—>"] {
+        let message =
+            format!("the directions must be -, > or < for South and for North, got {part:?}");
+        let error = NotationError::Directions(part.to_owned());
+        assert_refused(&format!("1/1 S {part}"), &error, &message);
+    }
+}
+
+#[test]
+fn directions_stand_where_the_rules_bind_players_and_only_there() {
+    let bound = Game::new(Rules::named("katro-fieldnotes").unwrap());
+    for directions in ["--", "->", "-<", ">-", ">>", "><", "<-", "<>", "<<"] {
+        let text = bound.notation(&bound.start()).replace("--", directions);
+        assert_eq!(bound.notation(&bound.parse(&text).unwrap()), text);
+        let error = Game::from_notation(&text).unwrap_err();
+        assert_eq!(error, NotationError::Bound { expected: false });
+    }
+    let standard = Game::new(Rules::KATRO);
+    let text = standard.notation(&standard.start());
+    assert_eq!(bound.parse(&text), Err(NotationError::Bound { expected: true }));
 }
 
 #[test]

@@ -266,7 +266,7 @@ fn a_seed_by_seed_implementation_plays_the_same_game() {
 #[test]
 fn whole_games_of_both_implementations_are_the_same() {
     let mut random = Random(3);
-    for (_, rules) in Rules::NAMED {
+    for rules in Rules::NAMED.map(|(_, rules)| rules).into_iter().filter(Rules::is_standard) {
         let game = Game::new(rules);
         for _ in 0..20 {
             let mut position = game.start();

@@ -8,6 +8,7 @@ played. Importing this package registers `katro/Katro-v0` with Gymnasium.
 import gymnasium
 
 from katro._katro import (
+    RULES,
     Batch,
     Board,
     Finals,
@@ -23,6 +24,7 @@ from katro.env import KatroEnv
 from katro.vector import KatroVectorEnv
 
 __all__ = [
+    "RULES",
     "Batch",
     "Board",
     "Finals",

@@ -14,6 +14,7 @@ __all__ = [
     "Finals",
     "IllegalMoveError",
     "Lap",
+    "RULES",
     "Rollout",
     "Rules",
     "Step",
@@ -22,6 +23,7 @@ __all__ = [
 ]
 
 __version__: str
+RULES: tuple[str, ...]
 
 _Vector: TypeAlias = tuple[
     NDArray[np.uint8],
@@ -44,7 +46,18 @@ class Lap(NamedTuple):
 
 @final
 class Rules:
-    def __new__(cls, rows: int = 3, columns: int = 6, seeds: int = 2) -> Self: ...
+    def __new__(
+        cls,
+        rows: int = 3,
+        columns: int = 6,
+        seeds: int = 2,
+        *,
+        direction: str | None = None,
+        fall_through: bool = False,
+        capture_on_empty: bool = False,
+        last_seed_steps: str | None = None,
+        boaoaka: bool = False,
+    ) -> Self: ...
     @classmethod
     def named(cls, name: str) -> Rules: ...
     @property
@@ -57,6 +70,16 @@ class Rules:
     def seeds(self) -> int: ...
     @property
     def total_seeds(self) -> int: ...
+    @property
+    def direction(self) -> str: ...
+    @property
+    def fall_through(self) -> bool: ...
+    @property
+    def capture_on_empty(self) -> bool: ...
+    @property
+    def last_seed_steps(self) -> str | None: ...
+    @property
+    def boaoaka(self) -> bool: ...
     @property
     def num_actions(self) -> int: ...
     def action_name(self, action: int) -> str: ...
@@ -73,12 +96,18 @@ class Board:
     def from_notation(cls, text: str, rules: Rules | str | None = None) -> Board: ...
     @classmethod
     def from_grid(
-        cls, grid: ArrayLike, to_move: int = 0, rules: Rules | str | None = None
+        cls,
+        grid: ArrayLike,
+        to_move: int = 0,
+        rules: Rules | str | None = None,
+        bound: tuple[int | None, int | None] | None = None,
     ) -> Board: ...
     @property
     def rules(self) -> Rules: ...
     @property
     def to_move(self) -> int: ...
+    @property
+    def bound(self) -> tuple[int | None, int | None] | None: ...
     @property
     def winner(self) -> int | None: ...
     @property
@@ -111,6 +140,7 @@ class Finals(NamedTuple):
     winner: NDArray[np.int64]
     captured: NDArray[np.int64]
     laps: NDArray[np.int64]
+    bound: NDArray[np.int8] | None
 
 class Step(NamedTuple):
     observation: NDArray[np.uint8]
@@ -122,6 +152,7 @@ class Step(NamedTuple):
     winner: NDArray[np.int64]
     captured: NDArray[np.int64]
     laps: NDArray[np.int64]
+    bound: NDArray[np.int8] | None
     finals: Finals | None
 
 class Rollout(NamedTuple):

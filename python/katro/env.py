@@ -32,7 +32,8 @@ class KatroEnv(gym.Env[Observation, Any]):
 
     `Discrete(6)`: the column of the hole to start from, counted from the left of
     the player to move. The hole is the one in the outermost of his rows that
-    holds any seed, and must not be empty.
+    holds any seed, and must not be empty. Other rules have more actions:
+    `rules.num_actions` of them, `rules.action_name(action)` says what each means.
 
     ## Observation Space
 
@@ -69,6 +70,9 @@ class KatroEnv(gym.Env[Observation, Any]):
     - `winner`: 0 or 1, and -1 while the game is open.
     - `captured`: seeds captured in this ply.
     - `laps`: laps of this ply.
+    - `bound`, only where the rules bind players to a direction: (2) int8, that of the
+      player to move and that of his opponent, -1 for none, 0 for the usual one, 1 for
+      the mirrored one. The observation does not show it.
 
     ## Arguments
 

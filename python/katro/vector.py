@@ -26,7 +26,7 @@ from katro.env import (
 
 Observations: TypeAlias = "NDArray[np.uint8] | dict[str, NDArray[Any]]"
 
-INFO = ("action_mask", "to_move", "winner", "captured", "laps")
+INFO = ("action_mask", "to_move", "winner", "captured", "laps", "bound")
 
 
 class KatroVectorEnv(VectorEnv[Observations, ArrayLike, NDArray[Any]]):
@@ -263,7 +263,9 @@ class KatroVectorEnv(VectorEnv[Observations, ArrayLike, NDArray[Any]]):
             )
         final_info: dict[str, Any] = {}
         for name in INFO:
-            values: NDArray[Any] = masks if name == "action_mask" else getattr(finals, name)
+            values: NDArray[Any] | None = masks if name == "action_mask" else getattr(finals, name)
+            if values is None:
+                continue
             column = np.zeros((self.num_envs, *values.shape[1:]), values.dtype)
             column[finals.game] = values
             final_info[name] = column

@@ -15,8 +15,8 @@ use super::columns::Columns;
 use super::input::{self, Argument, choose, integer, name_of, named_tuple, number, shown};
 use super::rules::PyRules;
 use crate::{
-    Arrays, Autoreset, Batch, Counts, Final, Game, Illegal, Options, Player, Position, Rules,
-    StepError,
+    Arrays, Autoreset, Batch, Counts, Direction, Final, Game, Illegal, Options, Player, Position,
+    Rules, StepError,
 };
 
 /// What a step or a reset of a vector environment returns: observations,
@@ -51,7 +51,7 @@ type Reduced<'py> = (Bound<'py, PyAny>, (usize,), (u32, bool, Bound<'py, PyBytes
 /// games have been reset, and the games.
 type State<'a> = (u32, bool, &'a [u8]);
 
-const PICKLE_VERSION: u32 = 1;
+const PICKLE_VERSION: u32 = 2;
 
 /// Many games of one rule set, stepped together: arrays only.
 ///
@@ -66,9 +66,12 @@ const PICKLE_VERSION: u32 = 1;
 /// - `to_move`: (n) int64, the player to move, 0 for South and 1 for North
 /// - `winner`: (n) int64, -1 while the game is open
 /// - `captured`, `laps`: (n) int64, seeds captured and laps of the ply
+/// - `bound`: None, or where the rules bind players to a direction (n, 2) int8, that of
+///   the player to move and that of his opponent: -1 for none, 0 for the usual one, 1
+///   for the mirrored one
 /// - `finals`: None, or with `"SameStep"` a named tuple `Finals` of the games that have
 ///   ended: `game` (k) int64 and the last `observation`, `to_move`, `winner`,
-///   `captured` and `laps` of each
+///   `captured`, `laps` and `bound` of each
 ///
 /// Args:
 ///     n: the number of games.
@@ -418,6 +421,7 @@ impl PyBatch {
             let position = batch.position(i);
             games.extend(batch.game().grid(&position));
             games.extend([position.to_move().index() as u8, batch.ended(i).into()]);
+            games.extend(bound_of(&position).map(|bound| bound as u8));
             games.extend(batch.plies(i).to_le_bytes());
         }
         let games = PyBytes::new(py, &games);
@@ -433,13 +437,18 @@ impl PyBatch {
         }
         let holes = self.batch.game().rules().holes();
         let restored = games
-            .chunks(holes + 6)
+            .chunks(holes + 8)
             .map(|game| {
                 let (grid, rest) = game.split_at_checked(holes)?;
-                let &[to_move, ended, a, b, c, d] = rest else { return None };
+                let &[to_move, ended, mine, theirs, a, b, c, d] = rest else { return None };
                 let grid: Vec<i64> = grid.iter().map(|&seeds| seeds.into()).collect();
                 let to_move = Player::from_index(to_move.into())?;
                 let position = self.batch.game().position(&grid, to_move).ok()?;
+                let mut bound = [direction(mine)?, direction(theirs)?];
+                if to_move == Player::North {
+                    bound.reverse();
+                }
+                let position = self.batch.game().bind(&position, bound).ok()?;
                 // A game that somebody has won cannot be stepped.
                 let ended = ended != 0 || self.batch.game().winner(&position).is_some();
                 Some((position, u32::from_le_bytes([a, b, c, d]), ended))
@@ -584,6 +593,12 @@ impl PyBatch {
             column(|last| last.winner),
             column(|last| last.captured),
             column(|last| last.laps),
+            game.rules().binds().then(|| {
+                let bound = finals.iter().flat_map(|last| bound_of(&last.position)).collect();
+                Array2::from_shape_vec((finals.len(), 2), bound)
+                    .expect("there are two players")
+                    .into_pyarray(py)
+            }),
         ))
     }
 
@@ -595,11 +610,30 @@ impl PyBatch {
         info.set_item(intern!(py, "winner"), arrays.winner[0])?;
         info.set_item(intern!(py, "captured"), arrays.captured[0])?;
         info.set_item(intern!(py, "laps"), arrays.laps[0])?;
+        if rules.binds() {
+            info.set_item(intern!(py, "bound"), arrays.bound.into_pyarray(py))?;
+        }
         let observation =
             Array2::from_shape_vec((2 * rules.rows(), rules.columns()), arrays.observation)
                 .expect("a grid has an entry for every hole")
                 .into_pyarray(py);
         Ok((observation, arrays.reward[0], arrays.terminated[0], arrays.truncated[0], info))
+    }
+}
+
+/// The directions that the player to move and his opponent are bound to, as numbers.
+fn bound_of(position: &Position) -> [i8; 2] {
+    [position.to_move(), !position.to_move()]
+        .map(|player| position.bound(player).map_or(-1, |direction| direction as i8))
+}
+
+/// The direction with a number of [`bound_of`]; `None` if there is none.
+fn direction(number: u8) -> Option<Option<Direction>> {
+    match number as i8 {
+        -1 => Some(None),
+        0 => Some(Some(Direction::Regular)),
+        1 => Some(Some(Direction::Mirrored)),
+        _ => None,
     }
 }
 
@@ -618,6 +652,7 @@ fn step_tuple<'py>(
         columns.winner,
         columns.captured,
         columns.laps,
+        columns.bound,
         finals,
     ))
 }
@@ -635,6 +670,7 @@ pub(super) fn step_type(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
         "winner",
         "captured",
         "laps",
+        "bound",
         "finals",
     ];
     named_tuple(py, &STEP, "Step", &fields, "What `Batch.step` returns; see `Batch`.")
@@ -643,7 +679,7 @@ pub(super) fn step_type(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
 /// The named tuple `katro.Finals`.
 pub(super) fn finals_type(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     static FINALS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let fields = ["game", "observation", "to_move", "winner", "captured", "laps"];
+    let fields = ["game", "observation", "to_move", "winner", "captured", "laps", "bound"];
     named_tuple(py, &FINALS, "Finals", &fields, "Games that have ended; see `Batch`.")
 }
 

@@ -10,7 +10,7 @@ use pyo3::types::{PyTuple, PyType};
 use super::IllegalMoveError;
 use super::input::{action, integer, integers, named_tuple, shown, tuple};
 use super::rules::PyRules;
-use crate::{Game, Hole, IllegalMove, Lap, NotationError, Player, Position, Rules};
+use crate::{Direction, Game, Hole, IllegalMove, Lap, NotationError, Player, Position, Rules};
 
 impl From<IllegalMove> for PyErr {
     fn from(error: IllegalMove) -> PyErr {
@@ -61,7 +61,10 @@ impl PyBoard {
     ///
     /// Args:
     ///     text: rows from the top, separated by slashes, the seeds of a row by
-    ///         commas, then a space and `S` or `N` for the player to move.
+    ///         commas, then a space and `S` or `N` for the player to move. Where the
+    ///         rules bind players to a direction another space follows and a character
+    ///         for South and one for North: `-` free, `>` the usual direction, `<` the
+    ///         mirrored one.
     ///     rules: a `Rules` or the name of one; None for the standard rules on a
     ///         board of that size, with two seeds a hole at the start.
     ///
@@ -95,23 +98,27 @@ impl PyBoard {
     ///     to_move: 0 for South, 1 for North.
     ///     rules: a `Rules` or the name of one; None for the standard rules on a
     ///         board of that size, with two seeds a hole at the start.
+    ///     bound: where the rules bind players to a direction, those of South and North,
+    ///         each None, 0 or 1; None for two free players.
     ///
     /// Raises:
     ///     ValueError: if the shape is not that of a board, a number is
-    ///         negative, there is no seed or there are more than 255.
+    ///         negative, there is no seed or there are more than 255, or the rules bind
+    ///         nobody.
     ///     TypeError: if the grid does not hold integers.
     ///
     /// >>> import katro
     /// >>> katro.Board.from_grid([[0, 2], [0, 1]], to_move=1).notation
     /// '0,2/0,1 N'
     #[classmethod]
-    #[pyo3(signature = (grid, to_move = Player::South, rules = None),
-           text_signature = "(grid, to_move=0, rules=None)")]
+    #[pyo3(signature = (grid, to_move = Player::South, rules = None, bound = None),
+           text_signature = "(grid, to_move=0, rules=None, bound=None)")]
     fn from_grid(
         _class: &Bound<'_, PyType>,
         grid: &Bound<'_, PyAny>,
         to_move: Player,
         rules: Option<Rules>,
+        bound: Option<(Option<Direction>, Option<Direction>)>,
     ) -> PyResult<PyBoard> {
         let (numbers, shape) = integers(grid, "the seeds of a grid")?;
         let rules = match (rules, shape.as_slice()) {
@@ -134,6 +141,10 @@ impl PyBoard {
         let game = Game::new(rules);
         let position = game
             .position(&numbers, to_move)
+            .and_then(|position| match bound {
+                None => Ok(position),
+                Some((south, north)) => game.bind(&position, [south, north]),
+            })
             .map_err(|error| PyValueError::new_err(error.to_string()))?;
         Ok(PyBoard { game, position })
     }
@@ -148,6 +159,17 @@ impl PyBoard {
     #[getter]
     fn to_move(&self) -> usize {
         self.position.to_move().index()
+    }
+
+    /// The directions that South and North are bound to, None where the rules bind nobody.
+    ///
+    /// Each is None for a player who is still free, 0 for the usual direction and 1 for the
+    /// mirrored one.
+    #[getter]
+    fn bound(&self) -> Option<(Option<u8>, Option<u8>)> {
+        let bound =
+            |player| self.position.bound(player).map(|direction: Direction| direction as u8);
+        self.game.rules().binds().then(|| (bound(Player::South), bound(Player::North)))
     }
 
     /// The player who has won, None while the game is open.
@@ -231,16 +253,15 @@ impl PyBoard {
         self.array(py, self.game.observation(&self.position))
     }
 
-    fn __repr__(&self) -> PyResult<String> {
+    fn __repr__(&self) -> String {
         let text = self.notation();
-        let (standard, _) = Game::from_notation(&text)?;
-        if standard == self.game {
-            return Ok(format!("Board.from_notation('{text}')"));
-        }
         let rules = self.game.rules();
+        if Rules::for_board(rules.rows() as i64, rules.columns() as i64).as_ref() == Ok(rules) {
+            return format!("Board.from_notation('{text}')");
+        }
         let rules =
             rules.name().map_or_else(|| PyRules(*rules).shown(), |name| format!("'{name}'"));
-        Ok(format!("Board.from_notation('{text}', rules={rules})"))
+        format!("Board.from_notation('{text}', rules={rules})")
     }
 
     fn __str__(&self) -> String {

@@ -18,6 +18,8 @@ pub(super) struct Columns {
     pub(super) winner: Py<PyArray1<i64>>,
     pub(super) captured: Py<PyArray1<i64>>,
     pub(super) laps: Py<PyArray1<i64>>,
+    /// Where the rules bind players to a direction (V2).
+    pub(super) bound: Option<Py<PyArray2<i8>>>,
 }
 
 impl Columns {
@@ -37,6 +39,7 @@ impl Columns {
             winner: numbers(),
             captured: numbers(),
             laps: numbers(),
+            bound: rules.binds().then(|| PyArray2::zeros(py, [n, 2], false).unbind()),
         }
     }
 
@@ -52,6 +55,7 @@ impl Columns {
             winner: self.winner.clone_ref(py),
             captured: self.captured.clone_ref(py),
             laps: self.laps.clone_ref(py),
+            bound: self.bound.as_ref().map(|bound| bound.clone_ref(py)),
         }
     }
 
@@ -70,6 +74,8 @@ impl Columns {
         let mut winner = self.winner.bind(py).try_readwrite()?;
         let mut captured = self.captured.bind(py).try_readwrite()?;
         let mut laps = self.laps.bind(py).try_readwrite()?;
+        let mut bound =
+            self.bound.as_ref().map(|bound| bound.bind(py).try_readwrite()).transpose()?;
         let rows = Rows {
             observation: observation.as_slice_mut()?,
             action_mask: action_mask.as_slice_mut()?,
@@ -80,6 +86,10 @@ impl Columns {
             winner: winner.as_slice_mut()?,
             captured: captured.as_slice_mut()?,
             laps: laps.as_slice_mut()?,
+            bound: match &mut bound {
+                Some(bound) => bound.as_slice_mut()?,
+                None => &mut [],
+            },
         };
         Ok(py.detach(|| work(rows)))
     }
@@ -99,6 +109,10 @@ impl Columns {
         infos.set_item(intern!(py, "_captured"), all())?;
         infos.set_item(intern!(py, "laps"), &self.laps)?;
         infos.set_item(intern!(py, "_laps"), all())?;
+        if let Some(bound) = &self.bound {
+            infos.set_item(intern!(py, "bound"), bound)?;
+            infos.set_item(intern!(py, "_bound"), all())?;
+        }
         Ok(infos)
     }
 }

@@ -7,7 +7,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyInt};
 
 use super::IllegalMoveError;
-use crate::{Game, Player, Position};
+use crate::{Direction, Game, Player, Position};
 
 /// An integer of any Python or NumPy kind, also as an array without
 /// dimensions. `None` if it does not fit in 64 bits, which no legal value does.
@@ -75,6 +75,21 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Player {
             let value = shown(&value);
             PyValueError::new_err(format!("a player is 0 (South) or 1 (North), got {value}"))
         })
+    }
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Direction {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'a, 'py, PyAny>) -> PyResult<Direction> {
+        match integer(&value, "a direction")? {
+            Some(0) => Ok(Direction::Regular),
+            Some(1) => Ok(Direction::Mirrored),
+            _ => Err(PyValueError::new_err(format!(
+                "a direction is 0 (the usual one) or 1 (mirrored), got {}",
+                shown(&value)
+            ))),
+        }
     }
 }
 

@@ -34,6 +34,8 @@ mod _katro {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        let names: Vec<&str> = crate::Rules::NAMED.iter().map(|&(name, _)| name).collect();
+        module.add("RULES", pyo3::types::PyTuple::new(module.py(), names)?)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         let py = module.py();
         module.add("Finals", super::batch::finals_type(py)?)?;
