@@ -140,7 +140,7 @@ pub struct Rows<'a> {
 
 impl<'a> Rows<'a> {
     /// Whether these are the rows of `n` games.
-    fn fit(&self, game: &Game, n: usize) -> bool {
+    pub(crate) fn fit(&self, game: &Game, n: usize) -> bool {
         self.observation.len() == n * game.rules().holes()
             && self.action_mask.len() == n * game.rules().num_actions()
             && self.reward.len() == n
@@ -334,9 +334,10 @@ impl Batch {
         self.threads.count()
     }
 
-    /// Sets the number of threads, at least 1.
+    /// Sets the number of threads, at least 1. There are never more than there
+    /// are groups of games to share out.
     pub fn set_threads(&mut self, count: usize) {
-        self.threads = Threads::new(count);
+        self.threads = Threads::new(count.min(self.blocks.len().div_ceil(GROUP)));
     }
 
     /// The memory that `n` games and the arrays of one step take, in bytes;
@@ -470,26 +471,27 @@ impl Batch {
     }
 
     /// Writes the board after each legal action of every game, as the player
-    /// to move next sees it: `grids` is (n, actions, 2 * rows, columns). Rows
-    /// of illegal actions, and of games that have ended, are left alone.
+    /// to move next sees it: `grids` is (n, actions, 2 * rows, columns). `legal`
+    /// is (n, actions), false for all actions of a game that has ended; grids
+    /// of actions that are not legal are left alone.
     ///
     /// # Panics
     ///
-    /// If `grids` has not `n * actions * holes` entries.
-    pub fn afterstates(&self, grids: &mut [u8]) {
+    /// If `grids` or `legal` have another length.
+    pub fn afterstates(&self, grids: &mut [u8], legal: &mut [bool]) {
         let (holes, actions) = (self.game.rules().holes(), self.game.rules().num_actions());
         assert_eq!(grids.len(), self.len * actions * holes);
-        for (game, grids) in grids.chunks_mut(actions * holes).enumerate() {
-            if self.ended(game) {
-                continue;
-            }
-            let position = self.position(game);
+        assert_eq!(legal.len(), self.len * actions);
+        legal.fill(false);
+        for i in (0..self.len).filter(|&i| !self.ended(i)) {
+            let position = self.position(i);
             for action in self.game.legal(&position).iter() {
                 let mut after = position;
                 self.game.play_unchecked(&mut after, action);
                 let (mine, theirs) = (after.side(after.to_move), after.side(!after.to_move));
-                let grid = &mut grids[action * holes..(action + 1) * holes];
-                write_grid(grid, &self.game, &mine, &theirs);
+                let at = i * actions + action;
+                legal[at] = true;
+                write_grid(&mut grids[at * holes..(at + 1) * holes], &self.game, &mine, &theirs);
             }
         }
     }
@@ -734,10 +736,7 @@ impl Step<'_> {
                     moved[l] &= legal[l];
                 }
             }
-            if block.ended != [0; BLOCK] {
-                let ended = block.ended;
-                block.restart(&ended, seeds, rows * columns);
-            }
+            self.options.restart(block, seeds, rows * columns);
         }
         play::<STANDARD>(self.game, self.blocks, &mut moves, &chosen, rows, columns);
 
@@ -758,8 +757,7 @@ impl Step<'_> {
                     outcome.captured[lane] = 0;
                     outcome.laps[lane] = 0;
                 }
-                let ended = block.ended;
-                block.restart(&ended, seeds, rows * columns);
+                self.options.restart(block, seeds, rows * columns);
             }
             rows_of_block.write::<STANDARD>(self.game, block, &outcome, rows, columns);
         }
@@ -815,10 +813,7 @@ impl Rollout<'_> {
         let mut chosen = [[0; BLOCK]; GROUP];
         for _ in 0..self.plies {
             for (index, block) in self.blocks.iter_mut().enumerate() {
-                if self.options.autoreset != Autoreset::Disabled && block.ended != [0; BLOCK] {
-                    let ended = block.ended;
-                    block.restart(&ended, seeds, rows * columns);
-                }
+                self.options.restart(block, seeds, rows * columns);
                 for l in 0..BLOCK {
                     let exists = mask(index * BLOCK + l < self.len);
                     moves[index].moved[l] = exists & !block.ended[l];
@@ -834,6 +829,7 @@ impl Rollout<'_> {
             for (block, moves) in self.blocks.iter_mut().zip(&moves) {
                 let outcome = self.options.judge(block, moves, &[0; BLOCK]);
                 counts.add(moves, &outcome);
+                self.options.restart(block, seeds, rows * columns);
             }
         }
         counts
@@ -881,6 +877,16 @@ impl AddAssign for Counts {
 }
 
 impl Options {
+    /// Starts the games of a block again that have ended, unless that is left to
+    /// the caller.
+    #[inline(always)]
+    fn restart(&self, block: &mut Block, seeds: u8, holes: usize) {
+        if self.autoreset != Autoreset::Disabled && block.ended != [0; BLOCK] {
+            let ended = block.ended;
+            block.restart(&ended, seeds, holes);
+        }
+    }
+
     /// Tells what the moves of a block, and the illegal actions that have `lost`
     /// a game, came to, and which games have ended.
     #[inline(always)]

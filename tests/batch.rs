@@ -350,7 +350,7 @@ fn a_batch_without_games_can_be_stepped() {
     let mut arrays = Arrays::new(&game, 0);
     batch.observe(arrays.rows());
     assert_eq!(batch.step(&[], arrays.rows()), Ok(Vec::new()));
-    batch.afterstates(&mut []);
+    batch.afterstates(&mut [], &mut []);
     assert_eq!(arrays, Arrays::new(&game, 0));
 }
 
@@ -698,21 +698,25 @@ fn afterstates_are_what_every_legal_action_leads_to() {
                 Batch::new(game, n, options(Autoreset::NextStep, Illegal::Refuse, Some(30)));
             for _ in 0..40 {
                 let mut expected = vec![LEFT_ALONE; n * actions * holes];
-                let rows = expected.chunks_mut(holes);
-                for (row, (i, action)) in
+                let mut legal = vec![false; n * actions];
+                let rows = expected.chunks_mut(holes).zip(&mut legal);
+                for ((row, legal), (i, action)) in
                     rows.zip((0..n).flat_map(|i| (0..actions).map(move |action| (i, action))))
                 {
                     match game.play(&batch.position(i), action as i64) {
                         Ok((after, _)) if !batch.ended(i) => {
                             row.copy_from_slice(&game.observation(&after));
+                            *legal = true;
                         }
                         _ => {}
                     }
                 }
                 let mut grids = vec![LEFT_ALONE; n * actions * holes];
                 let before = singles(&batch);
-                batch.afterstates(&mut grids);
+                let mut found = vec![true; n * actions];
+                batch.afterstates(&mut grids, &mut found);
                 assert_eq!(grids, expected);
+                assert_eq!(found, legal);
                 assert_eq!(singles(&batch), before);
 
                 let moves: Vec<i64> =
@@ -808,5 +812,5 @@ fn arrays_with_a_missing_block_are_refused() {
 #[should_panic]
 fn afterstates_of_another_size_are_refused() {
     let game = Game::new(Rules::KATRO);
-    Batch::new(game, 2, Options::default()).afterstates(&mut [0; 2 * 6 * 36 - 1]);
+    Batch::new(game, 2, Options::default()).afterstates(&mut [0; 2 * 6 * 36 - 1], &mut [true; 12]);
 }

@@ -133,13 +133,17 @@ class KatroVectorEnv(VectorEnv[Observations, ArrayLike, NDArray[Any]]):
     def afterstates(self) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
         """Returns the board after each legal action of every game.
 
+        Such a grid is what `step` returns as the observation after that action: the
+        opponent's rows are the lower ones, the mover's own the upper ones. An action
+        wins if its grid has no seed in the lower half.
+
         Returns:
             grids: (n, actions, 2 * rows, columns) uint8, as the player to move *next*
-                sees them; zero for illegal actions and where the game is over. The
-                action has won if the lower half holds no seed.
-            masks: (n, actions) bool, as `action_masks()`.
+                sees them; zero where the mask is false.
+            masks: (n, actions) bool, true for a legal action; unlike `action_masks()` all
+                false where the game is over, since nothing can be played there.
         """
-        return self._batch.afterstates(), self._batch.action_masks()
+        return self._batch.afterstates()
 
     def reset(
         self,
@@ -158,6 +162,8 @@ class KatroVectorEnv(VectorEnv[Observations, ArrayLike, NDArray[Any]]):
         Returns:
             The observations and the information; where `reset_mask` is false the
             observation is that of the game as it stands and the information zero.
+            Without an opponent nothing is random: games of one start are all alike
+            until the actions differ.
 
         Raises:
             ValueError: if an option is unknown, the board is over or of other

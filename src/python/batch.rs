@@ -2,7 +2,6 @@
 
 use numpy::ndarray::{Array2, Array3, Array4};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArray3, PyArray4};
-use numpy::{PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -12,7 +11,7 @@ use pyo3::types::{PyBytes, PyDict};
 use super::IllegalMoveError;
 use super::board::{PyBoard, interruptible};
 use super::columns::Columns;
-use super::input::{self, Argument, choose, integer, name_of, named_tuple, number, shown};
+use super::input::{self, Argument, choose, integer, name_of, named_tuple, natural, number, shown};
 use super::rules::PyRules;
 use crate::{
     Arrays, Autoreset, Batch, Counts, Direction, Final, Game, Illegal, Options, Player, Position,
@@ -175,10 +174,11 @@ impl PyBatch {
         PyRules(*self.batch.game().rules())
     }
 
-    /// The threads that step the games, the calling one among them.
+    /// The threads that step the games, the calling one among them, if there are games
+    /// enough to share out.
     #[getter]
     fn num_threads(&self) -> usize {
-        self.batch.threads()
+        self.num_threads.unwrap_or(self.batch.threads())
     }
 
     fn __len__(&self) -> usize {
@@ -192,21 +192,23 @@ impl PyBatch {
     ///     board: the board to start from; None for the start of the rules.
     ///
     /// Returns:
-    ///     A `Step` of the games as they stand.
+    ///     A `Step` of the games as they stand; rewards, ends, winners and counts are those
+    ///     of a new game in every row.
     ///
     /// Raises:
-    ///     ValueError: if the mask has another length, or the board is over or of other
+    ///     ValueError: if the mask has another shape, or the board is over or of other
     ///         rules. The games go on unchanged.
+    ///     TypeError: if the mask is not of bool.
     #[pyo3(signature = (mask = None, *, board = None))]
     fn reset<'py>(
         &mut self,
         py: Python<'py>,
-        mask: Option<PyReadonlyArray1<'py, bool>>,
+        mask: Option<&Bound<'py, PyAny>>,
         board: Option<&PyBoard>,
     ) -> PyResult<Bound<'py, PyAny>> {
         self.start(mask, board)?;
         let columns = self.columns(py);
-        columns.write(py, |rows| self.batch.observe(rows))?;
+        columns.write(py, self.batch.game(), |rows| self.batch.observe(rows))?;
         step_tuple(py, columns, None)
     }
 
@@ -241,7 +243,9 @@ impl PyBatch {
     ///
     /// Args:
     ///     plies: the plies to play in every game.
-    ///     seed: an integer of 0 or more; game `i` plays by `seed + i`.
+    ///     seed: an integer of 0 or more; game `i` plays by the random numbers of
+    ///         `seed + i`, from their beginning at each call, so that independent
+    ///         rollouts of `n` games need seeds at least `n` apart.
     ///
     /// Returns:
     ///     A named tuple `Rollout` of integers: `plies` played in all games, `wins` of
@@ -265,13 +269,11 @@ impl PyBatch {
         seed: Argument<'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
         self.check_started(py)?;
-        let natural = |number: i64, what: &str| {
-            u64::try_from(number).map_err(|_| {
-                PyValueError::new_err(format!("{what} must be 0 or more, got {number}"))
-            })
+        let plies = natural(plies, "plies")?;
+        let seed = match seed {
+            Argument::Missing => 0,
+            Argument::Given(seed) => natural(&seed, "seed")?,
         };
-        let plies = natural(number(plies, "plies")?, "plies")?;
-        let seed = natural(seed.number("seed", 0)?, "seed")?;
         let counts = interruptible(py, |go_on| self.batch.rollout(plies, seed, go_on))?;
         let Counts { plies, wins: [south, north], truncated, captured, laps } = counts;
         rollout_type(py)?.call1((plies, (south, north), truncated, captured, laps))
@@ -286,7 +288,7 @@ impl PyBatch {
     fn _reset_vector<'py>(
         &mut self,
         py: Python<'py>,
-        mask: Option<PyReadonlyArray1<'py, bool>>,
+        mask: Option<&Bound<'py, PyAny>>,
         board: Option<&PyBoard>,
     ) -> PyResult<Vector<'py>> {
         self.start(mask, board)?;
@@ -297,7 +299,7 @@ impl PyBatch {
     /// they do.
     fn _observe_vector<'py>(&self, py: Python<'py>) -> PyResult<Vector<'py>> {
         let columns = self.columns(py);
-        columns.write(py, |rows| self.batch.observe(rows))?;
+        columns.write(py, self.batch.game(), |rows| self.batch.observe(rows))?;
         self.vector(py, columns, None)
     }
 
@@ -345,19 +347,27 @@ impl PyBatch {
 
     /// Returns the board after each legal action of every game.
     ///
-    /// (n, actions, 2 * rows, columns) uint8, as the player to move *next* sees them; zero
-    /// for illegal actions and where the game is over.
-    fn afterstates<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray4<u8>> {
+    /// Returns:
+    ///     grids: (n, actions, 2 * rows, columns) uint8, as the player to move *next* sees
+    ///         them; zero where the mask is false.
+    ///     masks: (n, actions) bool, true for a legal action; unlike `action_masks()` all
+    ///         false where the game is over.
+    fn afterstates<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> (Bound<'py, PyArray4<u8>>, Bound<'py, PyArray2<bool>>) {
         let rules = self.batch.game().rules();
         let shape = (self.batch.len(), rules.num_actions(), 2 * rules.rows(), rules.columns());
-        let grids = py.detach(|| {
+        let (grids, masks) = py.detach(|| {
             let mut grids = vec![0; shape.0 * shape.1 * shape.2 * shape.3];
-            self.batch.afterstates(&mut grids);
-            grids
+            let mut masks = vec![false; shape.0 * shape.1];
+            self.batch.afterstates(&mut grids, &mut masks);
+            (grids, masks)
         });
-        Array4::from_shape_vec(shape, grids)
-            .expect("there is a grid for every action of every game")
-            .into_pyarray(py)
+        let grids = Array4::from_shape_vec(shape, grids).expect("there is a grid for every action");
+        let masks = Array2::from_shape_vec((shape.0, shape.1), masks)
+            .expect("a mask has an entry for every action");
+        (grids.into_pyarray(py), masks.into_pyarray(py))
     }
 
     /// The board of game `i`.
@@ -404,7 +414,7 @@ impl PyBatch {
     /// `functools.partial` hands over the keyword arguments, in every protocol.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
         let py = slf.py();
-        let this = slf.borrow();
+        let this = slf.try_borrow()?;
         let batch = &this.batch;
         let options = batch.options();
         let arguments = PyDict::new(py);
@@ -466,7 +476,7 @@ impl PyBatch {
 
 impl PyBatch {
     fn check_started(&self, py: Python<'_>) -> PyResult<()> {
-        if self.started { Ok(()) } else { Err(reset_needed(py, "step needs a reset first")) }
+        if self.started { Ok(()) } else { Err(reset_needed(py, "the games need a reset first")) }
     }
 
     /// The position of a board that a game can start from.
@@ -530,24 +540,15 @@ impl PyBatch {
     }
 
     /// Starts the games of `mask` (all, if None) from `board`, or from the start.
-    fn start(
-        &mut self,
-        mask: Option<PyReadonlyArray1<'_, bool>>,
-        board: Option<&PyBoard>,
-    ) -> PyResult<()> {
+    fn start(&mut self, mask: Option<&Bound<'_, PyAny>>, board: Option<&PyBoard>) -> PyResult<()> {
         let n = self.batch.len();
         let position = board.map(|board| self.startable(board, None)).transpose()?;
-        match mask {
-            None => (0..n).for_each(|i| self.batch.reset(i, position.as_ref())),
-            Some(mask) if mask.len() != n => {
-                let message = format!("a mask must have the shape ({n},), got ({},)", mask.len());
-                return Err(PyValueError::new_err(message));
-            }
-            Some(mask) => {
-                for (i, _) in mask.as_array().iter().enumerate().filter(|&(_, &reset)| reset) {
-                    self.batch.reset(i, position.as_ref());
-                }
-            }
+        let mask = match mask {
+            None => vec![true; n],
+            Some(mask) => input::mask(mask, n)?,
+        };
+        for (i, _) in mask.iter().enumerate().filter(|&(_, &reset)| reset) {
+            self.batch.reset(i, position.as_ref());
         }
         self.started = true;
         Ok(())
@@ -562,8 +563,9 @@ impl PyBatch {
         self.check_started(py)?;
         let numbers = input::actions(actions, self.batch.len())?;
         let columns = self.columns(py);
+        let game = *self.batch.game();
         let finals = columns
-            .write(py, |rows| self.batch.step(&numbers, rows))?
+            .write(py, &game, |rows| self.batch.step(&numbers, rows))?
             .map_err(|error| self.step_error(actions, error))?;
         let finals = (!finals.is_empty()).then(|| self.finals(py, &finals)).transpose()?;
         Ok((columns, finals))
@@ -575,7 +577,7 @@ impl PyBatch {
         columns: Columns,
         finals: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Vector<'py>> {
-        let infos = columns.infos(py, self.batch.len())?;
+        let infos = columns.infos(py)?;
         let Columns { observation, reward, terminated, truncated, .. } = columns;
         Ok((observation, reward, terminated, truncated, infos, finals))
     }
@@ -693,7 +695,7 @@ pub(super) fn rollout_type(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
 /// Makes the games, if there is memory for them and for what a step writes.
 fn batch(n: &Bound<'_, PyAny>, game: Game, options: Options) -> PyResult<Batch> {
     let number = integer(n, "num_envs")?;
-    if number.is_some_and(|number| number < 1) {
+    if input::number(n, "num_envs")? < 1 {
         return Err(PyValueError::new_err(format!(
             "num_envs must be at least 1, got {}",
             shown(n)

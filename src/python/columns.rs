@@ -1,6 +1,7 @@
 //! The arrays of a step as NumPy has them.
 
 use numpy::{PyArray1, PyArray2, PyArray3, PyArrayMethods};
+use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -9,6 +10,7 @@ use crate::{Game, Rows};
 
 /// An array, or the rows of one, for each field of [`Rows`].
 pub(super) struct Columns {
+    games: usize,
     pub(super) observation: Py<PyArray3<u8>>,
     pub(super) action_mask: Py<PyArray2<i8>>,
     pub(super) reward: Py<PyArray1<f64>>,
@@ -29,6 +31,7 @@ impl Columns {
         let numbers = || PyArray1::zeros(py, n, false).unbind();
         let flags = || PyArray1::zeros(py, n, false).unbind();
         Columns {
+            games: n,
             observation: PyArray3::zeros(py, [n, 2 * rules.rows(), rules.columns()], false)
                 .unbind(),
             action_mask: PyArray2::zeros(py, [n, rules.num_actions()], false).unbind(),
@@ -46,6 +49,7 @@ impl Columns {
     /// The same arrays once more.
     pub(super) fn clone_ref(&self, py: Python<'_>) -> Columns {
         Columns {
+            games: self.games,
             observation: self.observation.clone_ref(py),
             action_mask: self.action_mask.clone_ref(py),
             reward: self.reward.clone_ref(py),
@@ -63,6 +67,7 @@ impl Columns {
     pub(super) fn write<T: Send>(
         &self,
         py: Python<'_>,
+        game: &Game,
         work: impl FnOnce(Rows<'_>) -> T + Send,
     ) -> PyResult<T> {
         let mut observation = self.observation.bind(py).try_readwrite()?;
@@ -91,14 +96,18 @@ impl Columns {
                 None => &mut [],
             },
         };
+        if !rows.fit(game, self.games) {
+            let message = "the arrays that every step writes into have been given another form";
+            return Err(PyValueError::new_err(message));
+        }
         Ok(py.detach(|| work(rows)))
     }
 
     /// The information of Gymnasium's vector environments: the arrays by name,
     /// and under `_name` which games have it, which is all of them.
-    pub(super) fn infos<'py>(&self, py: Python<'py>, n: usize) -> PyResult<Bound<'py, PyDict>> {
+    pub(super) fn infos<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let infos = PyDict::new(py);
-        let all = || PyArray1::from_vec(py, vec![true; n]);
+        let all = || PyArray1::from_vec(py, vec![true; self.games]);
         infos.set_item(intern!(py, "action_mask"), &self.action_mask)?;
         infos.set_item(intern!(py, "_action_mask"), all())?;
         infos.set_item(intern!(py, "to_move"), &self.to_move)?;

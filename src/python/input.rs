@@ -34,6 +34,38 @@ pub(super) fn number(value: &Bound<'_, PyAny>, what: &str) -> PyResult<i64> {
     }
 }
 
+/// An integer of 0 or more. One that does not fit in 64 bits is folded into them, so
+/// that no seed is thrown away.
+pub(super) fn natural(value: &Bound<'_, PyAny>, what: &str) -> PyResult<u64> {
+    if number(value, what)? < 0 {
+        return Err(PyValueError::new_err(format!(
+            "{what} must be 0 or more, got {}",
+            shown(value)
+        )));
+    }
+    match value.extract() {
+        Ok(natural) => Ok(natural),
+        // The largest prime below 2^64.
+        Err(_) => value.call_method1("__mod__", (u64::MAX - 58,))?.extract(),
+    }
+}
+
+/// Which of `n` games are meant.
+pub(super) fn mask(value: &Bound<'_, PyAny>, n: usize) -> PyResult<Vec<bool>> {
+    let array = value.py().import("numpy")?.call_method1("asarray", (value,))?;
+    let Ok(array) = array.extract::<PyReadonlyArrayDyn<'_, bool>>() else {
+        let dtype = array.getattr("dtype")?;
+        return Err(PyTypeError::new_err(format!("a mask must be of bool, got dtype {dtype}")));
+    };
+    if array.shape() != [n] {
+        let shape = tuple(array.shape());
+        return Err(PyValueError::new_err(format!(
+            "a mask must have the shape ({n},), got {shape}"
+        )));
+    }
+    Ok(array.as_array().iter().copied().collect())
+}
+
 /// An argument that may be left out, which is not the same as `None`.
 pub(super) enum Argument<'py> {
     /// Left out.
@@ -178,7 +210,7 @@ pub(super) fn named_tuple<'py>(
 pub(super) fn choose<T: Copy>(names: &[(&str, T)], name: &str, what: &str) -> PyResult<T> {
     names.iter().find(|(known, _)| *known == name).map(|&(_, value)| value).ok_or_else(|| {
         let known: Vec<String> = names.iter().map(|(name, _)| format!("'{name}'")).collect();
-        PyValueError::new_err(format!("{what} must be {}, got {name:?}", known.join(" or ")))
+        PyValueError::new_err(format!("{what} must be {}, got '{name}'", known.join(" or ")))
     })
 }
 
