@@ -1,32 +1,14 @@
 //! What holds in every position and for every move, looked for in seeded random
-//! games and random positions on every size of board; and a second
-//! implementation of the standard rules that sows one seed at a time.
+//! games and random positions on every size of board; and that a second
+//! implementation, which sows one seed at a time, plays the same standard game.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 
-use katro::{Game, Hole, Lap, MAX_SEEDS, Player, Position, Rules};
+use katro::{Direction, Game, Hole, MAX_SEEDS, Player, Position, Rules};
 
-/// SplitMix64.
-struct Random(u64);
+mod plain;
 
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-
-    fn choose<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len())]
-    }
-}
+use plain::{Plain, Random, actions, hash, random_position, rows_of};
 
 /// Every size of board with few and with as many seeds as it can hold.
 fn all_games() -> Vec<Game> {
@@ -40,20 +22,6 @@ fn all_games() -> Vec<Game> {
         }
     }
     games
-}
-
-/// Any number of seeds thrown into some of the holes, either player to move;
-/// the game may be over.
-fn random_position(game: &Game, random: &mut Random) -> Position {
-    let holes = game.rules().holes();
-    let targets: Vec<usize> = (0..=random.below(holes)).map(|_| random.below(holes)).collect();
-    let most = if random.below(2) == 0 { 20 } else { MAX_SEEDS };
-    let mut grid = vec![0; holes];
-    for _ in 0..=random.below(most) {
-        grid[random.choose(&targets)] += 1;
-    }
-    let to_move = Player::from_index(random.below(2) as i64).unwrap();
-    game.position(&grid, to_move).unwrap()
 }
 
 /// Visits the positions of random games, of which the last of each may be over.
@@ -90,158 +58,13 @@ fn visit(seed: u64, mut visit: impl FnMut(&Game, &Position)) {
     visit_positions(seed + 1, 60, &mut visit);
 }
 
-fn actions(game: &Game, position: &Position) -> Vec<i64> {
-    game.legal(position).iter().map(|action| action as i64).collect()
-}
-
-/// The drawn board as rows of numbers.
-type Grid = Vec<Vec<u32>>;
-
-fn rows_of(game: &Game, position: &Position) -> Grid {
-    let grid = game.grid(position);
-    grid.chunks(game.rules().columns())
-        .map(|row| row.iter().map(|&seeds| seeds.into()).collect())
-        .collect()
-}
-
-fn hash(value: impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    value.hash(&mut hasher);
-    hasher.finish()
-}
-
-/// The standard rules on the drawn board, in the plainest way.
-struct Plain {
-    grid: Grid,
-    to_move: Player,
-}
-
-impl Plain {
-    fn of(game: &Game, position: &Position) -> Plain {
-        Plain { grid: rows_of(game, position), to_move: position.to_move() }
-    }
-
-    fn columns(&self) -> usize {
-        self.grid[0].len()
-    }
-
-    /// The rows of a player, outer row first.
-    fn rows(&self, player: Player) -> Vec<usize> {
-        match player {
-            Player::North => (0..self.grid.len() / 2).collect(),
-            Player::South => (self.grid.len() / 2..self.grid.len()).rev().collect(),
-        }
-    }
-
-    fn holds_seeds(&self, row: usize) -> bool {
-        self.grid[row].iter().any(|&seeds| seeds > 0)
-    }
-
-    fn is_empty(&self, player: Player) -> bool {
-        self.rows(player).into_iter().all(|row| !self.holds_seeds(row))
-    }
-
-    fn winner(&self) -> Option<Player> {
-        [Player::South, Player::North].into_iter().find(|&player| self.is_empty(!player))
-    }
-
-    /// The drawn column of an action, or of the mover's column.
-    fn drawn(&self, column: usize) -> usize {
-        match self.to_move {
-            Player::South => column,
-            Player::North => self.columns() - 1 - column,
-        }
-    }
-
-    /// R3.
-    fn start_row(&self) -> Option<usize> {
-        self.rows(self.to_move).into_iter().find(|&row| self.holds_seeds(row))
-    }
-
-    fn legal(&self) -> Vec<i64> {
-        let (Some(row), None) = (self.start_row(), self.winner()) else { return Vec::new() };
-        (0..self.columns())
-            .filter(|&column| self.grid[row][self.drawn(column)] > 0)
-            .map(|column| column as i64)
-            .collect()
-    }
-
-    /// R4: the hole after (row, column), both as drawn.
-    fn after(&self, (row, column): (usize, usize)) -> (usize, usize) {
-        let rows = self.rows(self.to_move);
-        let depth = rows.iter().position(|&own| own == row).unwrap();
-        let to_the_right = (depth % 2 == 0) == (self.to_move == Player::South);
-        let last = self.columns() - 1;
-        if to_the_right && column < last {
-            (row, column + 1)
-        } else if !to_the_right && column > 0 {
-            (row, column - 1)
-        } else if depth + 1 < rows.len() {
-            (rows[depth + 1], column)
-        } else {
-            (rows[0], self.drawn(0))
-        }
-    }
-
-    /// Plays a legal action and returns the laps.
-    fn play(&mut self, action: i64) -> Vec<Lap> {
-        let hole = |(row, column)| Hole { row, column };
-        let mut laps = Vec::new();
-        let mut lifted = (self.start_row().unwrap(), self.drawn(action as usize));
-        let mut hand = std::mem::take(&mut self.grid[lifted.0][lifted.1]);
-        loop {
-            assert!(laps.len() < 1_000_000, "a move without an end");
-            // R5
-            let seeds = hand as usize;
-            let mut landed = lifted;
-            while hand > 0 {
-                landed = self.after(landed);
-                self.grid[landed.0][landed.1] += 1;
-                hand -= 1;
-            }
-            let mut lap = Lap {
-                lifted: hole(lifted),
-                seeds,
-                landed: hole(landed),
-                captured: Vec::new(),
-                taken: 0,
-            };
-            // R7
-            if self.grid[landed.0][landed.1] == 1 {
-                laps.push(lap);
-                break;
-            }
-            // R8
-            let innermost = |plain: &Plain, player| {
-                plain.rows(player).into_iter().rev().find(|&row| plain.holds_seeds(row)).unwrap()
-            };
-            let facing = (innermost(self, !self.to_move), landed.1);
-            if landed.0 == innermost(self, self.to_move) && self.grid[facing.0][facing.1] > 0 {
-                lap.captured.push(hole(facing));
-                lap.taken = std::mem::take(&mut self.grid[facing.0][facing.1]) as usize;
-            }
-            let taken = lap.taken as u32;
-            laps.push(lap);
-            // R10
-            if self.is_empty(!self.to_move) {
-                self.grid[landed.0][landed.1] += taken;
-                break;
-            }
-            // R6, R9
-            lifted = landed;
-            hand = std::mem::take(&mut self.grid[landed.0][landed.1]) + taken;
-        }
-        self.to_move = !self.to_move;
-        laps
-    }
-}
-
 #[test]
 fn a_seed_by_seed_implementation_plays_the_same_game() {
     let mut moves = 0;
     let mut check = |game: &Game, position: &Position| {
         let legal = actions(game, position);
         let plain = Plain::of(game, position);
+        assert_eq!(plain.num_actions(), game.rules().num_actions());
         assert_eq!(plain.legal(), legal);
         assert_eq!(plain.winner(), game.winner(position));
         for action in legal {
@@ -363,7 +186,7 @@ fn a_trace_tells_all_of_a_move() {
                 let own = std::mem::take(&mut plain.grid[at.0][at.1]) as usize;
                 assert_eq!(lap.seeds, own + taken);
                 for _ in 0..lap.seeds {
-                    at = plain.after(at);
+                    at = plain.after(at, Direction::Regular);
                     plain.grid[at.0][at.1] += 1;
                 }
                 assert_eq!((lap.landed.row, lap.landed.column), at);

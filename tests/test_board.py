@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from conftest import NAMES, RULES, random_boards, random_game, read_lines, rotated
+from games import NAMES, RULES, random_boards, random_game, read_lines, rotated
 
 import katro
 from katro import Board, IllegalMoveError, Rules
@@ -79,7 +79,7 @@ def test_play_leaves_the_board_unchanged(rules):
 
 def test_boards_are_equal_if_seeds_player_and_rules_are(rules):
     for board in random_boards(rules, 100, seed=2, over=True):
-        same = Board.from_grid(board.grid().tolist(), board.to_move, board.rules)
+        same = Board.from_grid(board.grid().tolist(), board.to_move, board.rules, board.bound)
         assert same is not board
         assert same == board
         assert not same != board  # noqa: SIM202
@@ -279,7 +279,7 @@ def test_a_grid_of_any_integers_round_trips(dtype, rules):
             np.asfortranarray(grid),
             grid.astype(f">{grid.dtype.str[1:]}"),
         ):
-            assert Board.from_grid(form, board.to_move, rules) == board
+            assert Board.from_grid(form, board.to_move, rules, board.bound) == board
 
 
 def test_a_grid_may_be_a_view_read_only_or_made_of_tuples():
@@ -498,12 +498,18 @@ def test_the_laps_of_a_move_fit_together(rules):
             assert sum(lap.taken for lap in laps) == lost
             for lap, following in pairwise(laps):
                 assert following.lifted == lap.landed
-                assert following.seeds >= 2 + lap.taken
-                assert len(lap.captured) == (lap.taken > 0)
+                # Only with switches a seed that falls into an empty hole can capture.
+                least = 1 if rules not in RULES and lap.taken else 2
+                assert following.seeds >= least + lap.taken
+            for lap in laps:
+                assert bool(lap.captured) == (lap.taken > 0)
+                assert len(lap.captured) <= (rules.rows if rules.boaoaka else 1)
+                assert lap.taken == 0 or not lap.captured or lap.landed[1] == lap.captured[0][1]
             assert laps[0].seeds == board.grid()[laps[0].lifted]
             if after.is_over:
-                assert after.grid()[laps[-1].landed] >= 2 + laps[-1].taken  # R10
-            else:
+                least = 2 if rules in RULES else 1
+                assert after.grid()[laps[-1].landed] >= least + laps[-1].taken  # R10
+            elif not (rules.capture_on_empty and len(laps) == 10_000):
                 assert after.grid()[laps[-1].landed] == 1  # R7
 
 

@@ -17,6 +17,7 @@ import katro.env
 import katro.vector
 
 README = Path(__file__).parent.parent / "README.md"
+RULES = README.parent / "docs" / "rules.md"
 
 
 def documented(module: ModuleType) -> dict[str, str]:
@@ -72,3 +73,30 @@ def test_the_first_lines_of_the_readme_run() -> None:
     assert scripts
     for script in scripts:
         exec(script, {})
+
+
+def test_every_code_block_of_the_rules_is_an_example() -> None:
+    parts = RULES.read_text("utf-8").split("```")
+    assert len(parts) % 2 == 1
+    assert len(parts) > 20
+    for block in parts[1::2]:
+        assert block.startswith("python\n>>> ")
+        assert block.endswith("\n\n")  # else the fence would be expected output
+
+
+def test_the_rules_list_every_named_set_as_it_is() -> None:
+    text = RULES.read_text("utf-8")
+    rows = re.findall(r"^\| `(\S+)` \| (\d) x (\d) \| `([^`]+)` \| (\d+) \|", text, flags=re.M)
+    assert tuple(row[0] for row in rows) == katro.RULES
+    for name, height, width, arguments, actions in rows:
+        rules = katro.Rules.named(name)
+        assert eval(f"Rules({arguments})", {"Rules": katro.Rules}) == rules
+        assert (2 * rules.rows, rules.columns) == (int(height), int(width))
+        assert rules.num_actions == int(actions)
+    measured = text.partition("## Random games")[2]
+    assert tuple(re.findall(r"^\| `(\S+)` \|", measured, flags=re.M)) == katro.RULES
+
+
+@pytest.mark.parametrize("switch", list(inspect.signature(katro.Rules).parameters)[3:])
+def test_the_rules_explain_every_switch(switch: str) -> None:
+    assert f"`Rules({switch}=" in RULES.read_text("utf-8").replace("2, 8, ", "")

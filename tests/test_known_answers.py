@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from conftest import DATA, choose, read_lines
+from games import DATA, choose, read_lines
 
 import katro
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from conftest import RULES, random_boards, random_game, rotated
+from games import RULES, random_boards, random_game, rotated
 
 import katro
 from katro import Board

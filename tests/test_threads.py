@@ -50,9 +50,11 @@ def first(step, k):
     """The rows of the first `k` games of a `Step`."""
     finals = step.finals
     if finals is not None:
-        finals = finals._make(column[finals.game < k] for column in finals)
+        rows = finals.game < k
+        finals = finals._make(column if column is None else column[rows] for column in finals)
         finals = finals if len(finals.game) else None
-    return step._make((*(column[:k] for column in step[:-1]), finals))
+    columns = (column if column is None else column[:k] for column in step[:-1])
+    return step._make((*columns, finals))
 
 
 def digests(n, steps, games=None, **options):
@@ -67,9 +69,9 @@ def digests(n, steps, games=None, **options):
             absorb(digest, first(step, k))
         if options.get("autoreset_mode") == "Disabled":
             step = batch.reset(step.terminated | step.truncated)
-    grids, notations = batch.afterstates(), [board.notation for board in batch.boards()]
+    (grids, masks), notations = batch.afterstates(), [board.notation for board in batch.boards()]
     for k, digest in zip(games, found, strict=True):
-        absorb(digest, grids[:k])
+        absorb(digest, (grids[:k], masks[:k]))
         digest.update(" ".join(notations[:k]).encode())
     return [digest.hexdigest() for digest in found]
 

@@ -7,7 +7,7 @@ import threading
 import gymnasium as gym
 import numpy as np
 import pytest
-from conftest import NAMES, choose, random_boards
+from games import choose, random_boards
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers.vector import DictInfoToList, RecordEpisodeStatistics
@@ -17,7 +17,7 @@ from katro import Board, IllegalMoveError, KatroEnv, KatroVectorEnv
 
 ID = "katro/Katro-v0"
 MODES = [mode.value for mode in AutoresetMode]
-BOARDS = (*NAMES, katro.Rules(1, 6), katro.Rules(3, 8, 5), katro.Rules(1, 1))
+BOARDS = (*katro.RULES, katro.Rules(1, 6), katro.Rules(3, 8, 5), katro.Rules(1, 1))
 
 
 def assert_same(native, expected, path="result"):
