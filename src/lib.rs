@@ -21,16 +21,24 @@ mod circuit;
 mod game;
 mod lanes;
 mod notation;
+mod policy;
 mod position;
 #[cfg(feature = "python")]
 mod python;
 mod random;
 mod render;
+mod rows;
 mod rules;
+mod search;
+mod step;
 mod threads;
 
-pub use batch::{Arrays, Autoreset, Batch, Counts, Final, Illegal, Options, Rows, StepError};
+pub use batch::{Autoreset, Batch, Final, Illegal, Opponent, Options, StepError};
 pub use game::{Actions, Game, GridError, Hole, IllegalMove, LAP_LIMIT, Lap, Ply};
 pub use notation::NotationError;
+pub use policy::{Policy, PolicyError};
 pub use position::{Direction, Player, Position, Side};
+pub use rows::{Arrays, Rows};
 pub use rules::{DirectionChoice, LastSeedSteps, MAX_SEEDS, Rules, RulesError, Switches};
+pub use search::{Found, Limits, MAX_DEPTH, Search, WIN, evaluate};
+pub use step::Counts;

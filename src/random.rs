@@ -11,6 +11,16 @@ impl Stream {
         Stream(mix(seed ^ 0x6b61_7472_6f00_0000)) // "katro"
     }
 
+    /// Where the stream stands.
+    pub(crate) fn state(self) -> u64 {
+        self.0
+    }
+
+    /// The stream that stands where [`Stream::state`] says.
+    pub(crate) fn from_state(state: u64) -> Stream {
+        Stream(state)
+    }
+
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.0)

@@ -34,6 +34,16 @@ impl Threads {
         self.count
     }
 
+    /// Wakes the other threads, which takes a while, so that they are ready for
+    /// what is about to come.
+    pub(crate) fn wake(&mut self) {
+        if self.count > 1
+            && let Some(pool) = self.pool()
+        {
+            pool.spawn(|| {});
+        }
+    }
+
     /// What `work` makes of every task, in no certain order.
     pub(crate) fn map<T: Send, R: Send>(
         &mut self,
