@@ -16,9 +16,11 @@ from katro._katro import (
     Lap,
     Rollout,
     Rules,
+    SearchResult,
     Step,
     __version__,
     perft,
+    search,
 )
 from katro.env import KatroEnv
 from katro.vector import KatroVectorEnv
@@ -34,9 +36,11 @@ __all__ = [
     "Lap",
     "Rollout",
     "Rules",
+    "SearchResult",
     "Step",
     "__version__",
     "perft",
+    "search",
 ]
 
 gymnasium.register(

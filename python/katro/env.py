@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
 
 import gymnasium as gym
@@ -13,6 +14,8 @@ from katro import _katro
 from katro._katro import Board, Rules
 
 Observation: TypeAlias = "NDArray[np.uint8] | dict[str, NDArray[Any]]"
+
+Opponent: TypeAlias = "Callable[[NDArray[np.uint8], NDArray[np.bool_]], Any]"
 
 RENDER_MODES = ("ansi", "rgb_array")
 
@@ -26,7 +29,8 @@ class KatroEnv(gym.Env[Observation, Any]):
     Madagascar. A move lifts the seeds of a hole and sows them one by one along
     the player's own rows; a last seed in an occupied hole goes on with the
     next lap, often with seeds captured from the opponent. Who has no seed left
-    has lost. In self-play every step is one ply, of the player to move.
+    has lost. In self-play, without an `opponent`, every step is one ply, of the
+    player to move. With one, a step is the agent's ply and the answer to it.
 
     ## Action Space
 
@@ -45,14 +49,17 @@ class KatroEnv(gym.Env[Observation, Any]):
     ## Starting State
 
     Two seeds in every hole and South to move, or
-    `reset(options={"board": board})`.
+    `reset(options={"board": board})`. An opponent moves first if the agent sits
+    second; if he wins with it, which needs a tiny board or one of your own, the
+    game is over before it has begun, and `info["winner"]` says so.
 
     ## Rewards
 
     To the player who has just moved: 1 for the move that wins, else 0. The
     mover never loses by his own move, so the value of the next state is the
     *other* player's and has to be negated. With `illegal="lose"` an illegal
-    action costs -1.
+    action costs -1. Against an opponent: 1 if the agent has won, -1 if the
+    opponent has, else 0, and nothing is to be negated.
 
     ## Episode End
 
@@ -68,7 +75,7 @@ class KatroEnv(gym.Env[Observation, Any]):
       over. `env.action_space.sample(info["action_mask"])` plays at random.
     - `to_move`: the player to move, 0 for South and 1 for North.
     - `winner`: 0 or 1, and -1 while the game is open.
-    - `captured`: seeds captured in this ply.
+    - `captured`: seeds captured in this ply, the agent's if there is an opponent.
     - `laps`: laps of this ply.
     - `bound`, only where the rules bind players to a direction: (2) int8, that of the
       player to move and that of his opponent, -1 for none, 0 for the usual one, 1 for
@@ -78,6 +85,13 @@ class KatroEnv(gym.Env[Observation, Any]):
 
     Args:
         rules: a `Rules` or the name of one. Spaces follow the board's size.
+        opponent: None for self-play; or who answers each ply of the agent: `"random"`,
+            `"greedy"` (most own seeds after the move), `"minimax:DEPTH"`,
+            `"minimax:TIMEms"`, or a callable `(observation, action_mask) -> action`
+            that sees the game as an agent does, the mask as bool.
+        seat: where the agent sits against the opponent, 0 for South and 1 for North;
+            None to draw it from the seed at each reset. `reset(options={"seat": 0})`
+            decides for one game.
         observation: `"grid"`, or `"dict"` for libraries that look for the mask
             in the observation.
         illegal: what an illegal action does. `"raise"` refuses it with an
@@ -107,6 +121,8 @@ class KatroEnv(gym.Env[Observation, Any]):
         self,
         *,
         rules: Rules | str = "katro",
+        opponent: str | Opponent | None = None,
+        seat: Literal[0, 1] | None = None,
         observation: Literal["grid", "dict"] = "grid",
         illegal: Literal["raise", "lose"] = "raise",
         max_plies: int | None = 2000,
@@ -118,7 +134,11 @@ class KatroEnv(gym.Env[Observation, Any]):
             autoreset_mode="Disabled",
             illegal=illegal,
             max_plies=max_plies,
+            opponent=OneGame(opponent) if callable(opponent) else opponent,
+            seat=seat,
         )
+        self._draws = opponent is not None
+        self._seeded = False
         self._dict = wants_dict(observation)
         self.render_mode = check_render_mode(render_mode)
         self.observation_space = observation_space(self._batch.rules, self._dict)
@@ -145,7 +165,8 @@ class KatroEnv(gym.Env[Observation, Any]):
 
         Args:
             seed: an integer of 0 or more that fixes everything random from here on.
-            options: `{"board": Board}` to start from a board instead of the start.
+            options: `{"board": Board}` to start from a board instead of the start;
+                `{"seat": 0}` or `{"seat": 1}` to seat the agent for this game.
 
         Returns:
             The observation and the information; see the class.
@@ -154,10 +175,14 @@ class KatroEnv(gym.Env[Observation, Any]):
             ValueError: if an option is unknown, or the board is over or of other
                 rules. The game goes on unchanged.
         """
-        board = start_board(options, self._batch)
+        board, seat = start_options(options, self._batch)
         super().reset(seed=seed)
-        self._batch.reset(board=board)
-        observation, _, _, _, info = self._batch._observe_one()
+        # What the seed fixes is drawn in Rust; without one the game draws on.
+        fresh = self._draws and (seed is not None or not self._seeded)
+        observation, _, _, _, info = self._batch._reset_one(
+            board, self.np_random_seed if fresh else None, seat
+        )
+        self._seeded = self._seeded or fresh
         return self._observed(observation, info), info
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
@@ -218,20 +243,33 @@ def observation_space(rules: Rules, as_dict: bool) -> spaces.Space[Any]:
     return spaces.Dict({"observation": grid, "action_mask": mask})
 
 
-def start_board(options: dict[str, Any] | None, batch: _katro.Batch, *more: str) -> Board | None:
-    """Returns the board that the options of a reset ask for, which may have `more` keys."""
-    known = ("board", *more)
+def start_options(
+    options: dict[str, Any] | None, batch: _katro.Batch, *more: str
+) -> tuple[Board | None, Any]:
+    """Returns the board and the seat of the options of a reset, which may have `more` keys."""
+    known = ("board", "seat", *more)
     if not options:
-        return None
+        return None, None
     for option in options:
         if option not in known:
             raise ValueError(f"unknown option {option!r}, known are {', '.join(known)}")
-    board = options.get("board")
+    board, seat = options.get("board"), options.get("seat")
     if board is not None and not isinstance(board, Board):
         raise TypeError(f"the option 'board' must be a katro.Board, got {board!r}")
-    if board is not None:
-        batch._check_board(board)
-    return board
+    batch._check_start(board, seat)
+    return board, seat
+
+
+class OneGame:
+    """An opponent of one game, as the batch asks it."""
+
+    def __init__(self, opponent: Opponent) -> None:
+        self.opponent = opponent
+        self.__name__ = getattr(opponent, "__name__", type(opponent).__name__)
+
+    def __call__(self, observations: NDArray[np.uint8], masks: NDArray[np.bool_]) -> NDArray[Any]:
+        """Returns the action for the only game."""
+        return np.asarray([self.opponent(observations[0], masks[0])])
 
 
 def render_board(board: Board, render_mode: str) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias
 
 import gymnasium as gym
@@ -20,10 +20,11 @@ from katro.env import (
     check_render_mode,
     observation_space,
     render_board,
-    start_board,
+    start_options,
     wants_dict,
 )
 
+Opponent: TypeAlias = "Callable[[NDArray[np.uint8], NDArray[np.bool_]], ArrayLike]"
 Observations: TypeAlias = "NDArray[np.uint8] | dict[str, NDArray[Any]]"
 
 INFO = ("action_mask", "to_move", "winner", "captured", "laps", "bound")
@@ -52,6 +53,11 @@ class KatroVectorEnv(VectorEnv[Observations, ArrayLike, NDArray[Any]]):
             has to outlive the next call, as in a replay buffer. `final_obs` and
             `final_info` are new each time.
         rules: a `Rules` or the name of one.
+        opponent: None for self-play, or who answers each ply of the agent, as in
+            `KatroEnv`. A callable gets all games that wait for it: `(observations,
+            action_masks) -> actions` of shapes (k, 2 * rows, columns), (k, actions) and
+            (k). If it fails or answers with an illegal action no game has moved.
+        seat: 0 or 1, or None to draw it from the seed of each game at each of its starts.
         observation: `"grid"` or `"dict"`.
         illegal: `"raise"` or `"lose"`.
         max_plies: the plies after which a game is cut off, or None.
@@ -77,6 +83,8 @@ class KatroVectorEnv(VectorEnv[Observations, ArrayLike, NDArray[Any]]):
         num_threads: int | None = None,
         copy: bool = True,
         rules: Rules | str = "katro",
+        opponent: str | Opponent | None = None,
+        seat: Literal[0, 1] | None = None,
         observation: Literal["grid", "dict"] = "grid",
         illegal: Literal["raise", "lose"] = "raise",
         max_plies: int | None = 2000,
@@ -88,9 +96,13 @@ class KatroVectorEnv(VectorEnv[Observations, ArrayLike, NDArray[Any]]):
             autoreset_mode=autoreset_mode,
             illegal=illegal,
             max_plies=max_plies,
+            opponent=opponent,
+            seat=seat,
             num_threads=num_threads,
             copy=copy,
         )
+        self._draws = opponent is not None
+        self._seeded = False
         self._dict = wants_dict(observation)
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.num_envs = len(self._batch)
@@ -126,8 +138,9 @@ class KatroVectorEnv(VectorEnv[Observations, ArrayLike, NDArray[Any]]):
             ValueError: if a board is over, or of other rules, or there is not one
                 for each game. The games go on unchanged.
         """
-        self._batch.set_boards(list(boards))
-        observation, _, _, _, infos, _ = self._batch._observe_vector()
+        observation, _, _, _, infos, _ = self._batch._set_boards_vector(
+            list(boards), self._first_seeds()
+        )
         return self._observed(observation, infos), infos
 
     def afterstates(self) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
@@ -156,8 +169,9 @@ class KatroVectorEnv(VectorEnv[Observations, ArrayLike, NDArray[Any]]):
         Args:
             seed: an integer, from which game `i` gets `seed + i`, or one (or None)
                 for each game.
-            options: `{"board": Board}` to start from a board; `{"reset_mask": mask}`
-                with (n) bool to start only some of the games. The dict is not changed.
+            options: `{"board": Board}` to start from a board; `{"seat": seat}` to seat the
+                agents for this game, 0 or 1 or (n) of them; `{"reset_mask": mask}` with
+                (n) bool to start only some of the games. The dict is not changed.
 
         Returns:
             The observations and the information; where `reset_mask` is false the
@@ -170,10 +184,10 @@ class KatroVectorEnv(VectorEnv[Observations, ArrayLike, NDArray[Any]]):
                 rules, or a length is wrong. The games go on unchanged.
             TypeError: if `reset_mask` is no array of bool.
         """
-        board = start_board(options, self._batch, "reset_mask")
+        board, seat = start_options(options, self._batch, "reset_mask")
         mask = self._reset_mask(options)
-        self._seed(seed)
-        observation, _, _, _, infos, _ = self._batch._reset_vector(mask, board)
+        seeds = self._seeds(seed)
+        observation, _, _, _, infos, _ = self._batch._reset_vector(mask, board, seeds, seat)
         observations = self._observed(observation, infos)
         if mask is not None:
             for column in infos.values():
@@ -219,20 +233,36 @@ class KatroVectorEnv(VectorEnv[Observations, ArrayLike, NDArray[Any]]):
             return None
         return tuple(render_board(board, self.render_mode) for board in self.boards())
 
-    def _seed(self, seed: int | Sequence[int | None] | None) -> None:
-        """Seeds the games; a game without a seed goes on with its own random stream."""
+    def _seeds(self, seed: int | Sequence[int | None] | None) -> list[int | None] | None:
+        """Returns the seed of every game; None for games that draw on."""
         if seed is None:
-            return
+            return self._first_seeds()
+        seeds: list[int | None]
         if isinstance(seed, Sequence | np.ndarray) and not isinstance(seed, str):
             if len(seed) != self.num_envs:
                 raise ValueError(
                     f"{self.num_envs} games need {self.num_envs} seeds, got {len(seed)}"
                 )
-            for one in seed:
-                if one is not None:
-                    game_seed(one)
+            seeds = [None if one is None else game_seed(one) for one in seed]
         else:
-            super().reset(seed=game_seed(seed))
+            first = game_seed(seed)
+            super().reset(seed=first)
+            seeds = [first + i for i in range(self.num_envs)]
+        if not self._draws:
+            return None
+        chance = self._first_seeds()
+        return [
+            chance[i] if one is None and chance is not None else one for i, one in enumerate(seeds)
+        ]
+
+    def _first_seeds(self) -> list[int | None] | None:
+        """Returns seeds of chance for games that draw and have none yet."""
+        if not self._draws or self._seeded:
+            return None
+        self._seeded = True
+        first = self.np_random_seed
+        assert isinstance(first, int)
+        return [first + i for i in range(self.num_envs)]
 
     def _reset_mask(self, options: dict[str, Any] | None) -> NDArray[np.bool_] | None:
         """Returns the games that the options of a reset name, None for all."""

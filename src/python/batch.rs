@@ -13,9 +13,10 @@ use super::board::{PyBoard, interruptible};
 use super::columns::Columns;
 use super::input::{self, Argument, choose, integer, name_of, named_tuple, natural, number, shown};
 use super::rules::PyRules;
+use crate::step::Turn;
 use crate::{
-    Arrays, Autoreset, Batch, Counts, Direction, Final, Game, Illegal, Options, Player, Position,
-    Rules, StepError,
+    Arrays, Autoreset, Batch, Counts, Direction, Final, Game, Illegal, Opponent, Options, Player,
+    Policy, Position, Rows, Rules, StepError,
 };
 
 /// What a step or a reset of a vector environment returns: observations,
@@ -50,7 +51,7 @@ type Reduced<'py> = (Bound<'py, PyAny>, (usize,), (u32, bool, Bound<'py, PyBytes
 /// games have been reset, and the games.
 type State<'a> = (u32, bool, &'a [u8]);
 
-const PICKLE_VERSION: u32 = 2;
+const PICKLE_VERSION: u32 = 3;
 
 /// Many games of one rule set, stepped together: arrays only.
 ///
@@ -78,6 +79,14 @@ const PICKLE_VERSION: u32 = 2;
 ///     autoreset_mode: `"NextStep"`, `"SameStep"` or `"Disabled"`, as in `KatroVectorEnv`.
 ///     illegal: `"raise"` or `"lose"`, as in `KatroEnv`.
 ///     max_plies: the plies after which a game is cut off, or None.
+///     opponent: None for self-play; or who answers each ply of the agent within the step:
+///         `"random"`, `"greedy"` (most own seeds after the move), `"minimax:DEPTH"`,
+///         `"minimax:TIMEms"`, or a callable `(observations, action_masks) -> actions` that
+///         gets the games waiting for it, (k, 2 * rows, columns) uint8 and (k, actions)
+///         bool. Then the reward is 1 if the agent has won and -1 if the opponent has.
+///     seat: where the agent sits against the opponent, 0 for South and 1 for North; None to
+///         draw it for each game from its seed. The opponent moves first where the agent
+///         sits second.
 ///     num_threads: the threads that step the games, the calling one among them; None for
 ///         as many as pay off for so many games on this machine. The results do not
 ///         depend on it.
@@ -98,6 +107,9 @@ const PICKLE_VERSION: u32 = 2;
 #[pyclass(name = "Batch", module = "katro")]
 pub(super) struct PyBatch {
     batch: Batch,
+    /// The opponent, if it is one outside.
+    callable: Option<Py<PyAny>>,
+    seat: Option<Player>,
     /// The arrays that every step writes into, if they are not new each time.
     kept: Option<Columns>,
     /// The number of threads that was asked for, if one was.
@@ -110,9 +122,11 @@ pub(super) struct PyBatch {
 impl PyBatch {
     #[new]
     #[pyo3(signature = (n, *, rules = Rules::KATRO, autoreset_mode = None, illegal = "raise",
-                        max_plies = Argument::Missing, num_threads = None, copy = true),
+                        max_plies = Argument::Missing, opponent = None, seat = None,
+                        num_threads = None, copy = true),
            text_signature = "(n, *, rules='katro', autoreset_mode='NextStep', illegal='raise', \
-                             max_plies=2000, num_threads=None, copy=True)")]
+                             max_plies=2000, opponent=None, seat=None, num_threads=None, \
+                             copy=True)")]
     #[expect(clippy::too_many_arguments, reason = "they are the options of a batch")]
     fn new(
         py: Python<'_>,
@@ -121,6 +135,8 @@ impl PyBatch {
         autoreset_mode: Option<&Bound<'_, PyAny>>,
         illegal: &str,
         max_plies: Argument<'_>,
+        opponent: Option<Bound<'_, PyAny>>,
+        seat: Option<Player>,
         num_threads: Option<&Bound<'_, PyAny>>,
         copy: bool,
     ) -> PyResult<PyBatch> {
@@ -164,8 +180,25 @@ impl PyBatch {
         if let Some(count) = num_threads {
             batch.set_threads(count);
         }
+        let callable = match opponent {
+            None => {
+                if seat.is_some() {
+                    let message = "a seat needs an opponent, of whom there is none";
+                    return Err(PyValueError::new_err(message));
+                }
+                None
+            }
+            Some(opponent) if opponent.is_callable() => {
+                batch.set_opponent(Opponent::Outside, seat);
+                Some(opponent.unbind())
+            }
+            Some(opponent) => {
+                batch.set_opponent(Opponent::Policy(opponent.extract()?), seat);
+                None
+            }
+        };
         let kept = (!copy).then(|| Columns::new(py, batch.game(), batch.len()));
-        Ok(PyBatch { batch, kept, num_threads, started: false })
+        Ok(PyBatch { batch, callable, seat, kept, num_threads, started: false })
     }
 
     /// The rules of the games.
@@ -190,6 +223,9 @@ impl PyBatch {
     /// Args:
     ///     mask: (n) bool, the games to start; None for all.
     ///     board: the board to start from; None for the start of the rules.
+    ///     seed: an integer of 0 or more, from which game `i` gets `seed + i`, or one (or
+    ///         None) for each game. It fixes all that a game draws at random from here on.
+    ///     seat: where the agent sits this time, one of 0 and 1 or one for each game.
     ///
     /// Returns:
     ///     A `Step` of the games as they stand; rewards, ends, winners and counts are those
@@ -199,16 +235,16 @@ impl PyBatch {
     ///     ValueError: if the mask has another shape, or the board is over or of other
     ///         rules. The games go on unchanged.
     ///     TypeError: if the mask is not of bool.
-    #[pyo3(signature = (mask = None, *, board = None))]
+    #[pyo3(signature = (mask = None, *, board = None, seed = None, seat = None))]
     fn reset<'py>(
         &mut self,
         py: Python<'py>,
         mask: Option<&Bound<'py, PyAny>>,
         board: Option<&PyBoard>,
+        seed: Option<&Bound<'py, PyAny>>,
+        seat: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.start(mask, board)?;
-        let columns = self.columns(py);
-        columns.write(py, self.batch.game(), |rows| self.batch.observe(rows))?;
+        let columns = self.start(py, mask, board, seed, seat)?;
         step_tuple(py, columns, None)
     }
 
@@ -216,6 +252,8 @@ impl PyBatch {
     ///
     /// Args:
     ///     actions: (n) integers.
+    ///     games: (n) bool, the games to play in; None for all. The others stay as they are
+    ///         and their actions are ignored.
     ///
     /// Returns:
     ///     A `Step`; see the class.
@@ -227,13 +265,51 @@ impl PyBatch {
     ///     TypeError: if the actions are no integers.
     ///     gymnasium.error.ResetNeeded: before the first reset, and if a game is over that
     ///         only a reset starts again.
+    #[pyo3(signature = (actions, games = None))]
     fn step<'py>(
         &mut self,
         py: Python<'py>,
         actions: &Bound<'py, PyAny>,
+        games: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (columns, finals) = self.play(py, actions)?;
+        let games = games.map(|games| input::mask(games, self.batch.len())).transpose()?;
+        if games.is_some() && self.callable.is_some() {
+            let message = "a step of some games is not made for an opponent that is a callable";
+            return Err(PyValueError::new_err(message));
+        }
+        let (columns, finals) = self.play(py, actions, games.as_deref())?;
         step_tuple(py, columns, finals)
+    }
+
+    /// Returns an action of a policy for every game.
+    ///
+    /// Args:
+    ///     policy: `"random"`, `"greedy"`, `"minimax:DEPTH"` or `"minimax:TIMEms"`.
+    ///     games: (n) bool, the games to choose in; None for all.
+    ///
+    /// Returns:
+    ///     (n) int64, 0 for games that are over or not of `games`. What is left to chance
+    ///     comes from the game's seed.
+    ///
+    /// Raises:
+    ///     ValueError: if no policy has that name, or the shape is not (n,).
+    ///     gymnasium.error.ResetNeeded: before the first reset.
+    ///
+    /// >>> import katro
+    /// >>> batch = katro.Batch(2)
+    /// >>> step = batch.reset(seed=0)
+    /// >>> step = batch.step(batch.choose("minimax:3"))
+    #[pyo3(signature = (policy, games = None))]
+    fn choose<'py>(
+        &mut self,
+        py: Python<'py>,
+        policy: Policy,
+        games: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        self.check_started(py)?;
+        let n = self.batch.len();
+        let games = games.map_or_else(|| Ok(vec![true; n]), |games| input::mask(games, n))?;
+        Ok(py.detach(|| self.batch.choose(policy, &games)).into_pyarray(py))
     }
 
     /// Plays uniformly random plies in every game, inside Rust, and counts.
@@ -279,9 +355,14 @@ impl PyBatch {
         rollout_type(py)?.call1((plies, (south, north), truncated, captured, laps))
     }
 
-    /// Raises what a reset to `board` would raise.
-    fn _check_board(&self, board: &PyBoard) -> PyResult<()> {
-        self.startable(board, None).map(|_| ())
+    /// Raises what a reset to `board` with the agent at `seat` would raise.
+    fn _check_start(
+        &self,
+        board: Option<&PyBoard>,
+        seat: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        board.map(|board| self.startable(board, None)).transpose()?;
+        self.seats(seat).map(|_| ())
     }
 
     /// As `reset`, and what a vector environment returns of it.
@@ -290,16 +371,21 @@ impl PyBatch {
         py: Python<'py>,
         mask: Option<&Bound<'py, PyAny>>,
         board: Option<&PyBoard>,
+        seed: Option<&Bound<'py, PyAny>>,
+        seat: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Vector<'py>> {
-        self.start(mask, board)?;
-        self._observe_vector(py)
+        let columns = self.start(py, mask, board, seed, seat)?;
+        self.vector(py, columns, None)
     }
 
-    /// What a vector environment returns of a reset after which the games stand as
-    /// they do.
-    fn _observe_vector<'py>(&self, py: Python<'py>) -> PyResult<Vector<'py>> {
-        let columns = self.columns(py);
-        columns.write(py, self.batch.game(), |rows| self.batch.observe(rows))?;
+    /// As `set_boards`, and what a vector environment returns of it.
+    fn _set_boards_vector<'py>(
+        &mut self,
+        py: Python<'py>,
+        boards: Vec<Bound<'py, PyAny>>,
+        seed: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Vector<'py>> {
+        let columns = self.start_from(py, &boards, seed)?;
         self.vector(py, columns, None)
     }
 
@@ -309,7 +395,7 @@ impl PyBatch {
         py: Python<'py>,
         actions: &Bound<'py, PyAny>,
     ) -> PyResult<Vector<'py>> {
-        let (columns, finals) = self.play(py, actions)?;
+        let (columns, finals) = self.play(py, actions, None)?;
         self.vector(py, columns, finals)
     }
 
@@ -322,16 +408,28 @@ impl PyBatch {
         self.check_started(py)?;
         let number = integer(action, "an action")?.unwrap_or(i64::MAX);
         let mut arrays = Arrays::new(self.batch.game(), 1);
-        self.batch
-            .step(&[number], arrays.rows())
-            .map_err(|error| self.step_error(action, error))?;
+        match &self.callable {
+            None => self.batch.step(&[number], arrays.rows()),
+            Some(_) => self.or_undo(|this| this.step_outside(py, &[number], arrays.rows()))?,
+        }
+        .map_err(|error| self.step_error(action, error))?;
         self.single(py, arrays)
     }
 
-    /// What `gymnasium.Env.step` would return of the only game just after a reset.
-    fn _observe_one<'py>(&self, py: Python<'py>) -> PyResult<Single<'py>> {
+    /// Starts the only game and returns what `gymnasium.Env.step` would.
+    fn _reset_one<'py>(
+        &mut self,
+        py: Python<'py>,
+        board: Option<&PyBoard>,
+        seed: Option<&Bound<'py, PyAny>>,
+        seat: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Single<'py>> {
+        let turns = self.or_undo(|this| {
+            this.prepare(None, board, seed, seat)?;
+            this.open(py)
+        })?;
         let mut arrays = Arrays::new(self.batch.game(), 1);
-        self.batch.observe(arrays.rows());
+        self.batch.write(&turns, arrays.rows());
         self.single(py, arrays)
     }
 
@@ -385,30 +483,19 @@ impl PyBatch {
     /// Args:
     ///     boards: a list of a board for each game, of the batch's rules and not over.
     ///
+    /// Returns:
+    ///     What `reset` returns.
+    ///
     /// Raises:
     ///     ValueError: if a board is over, or of other rules, or there is not one for
     ///         each game. The games go on unchanged.
-    fn set_boards(&mut self, boards: Vec<Bound<'_, PyAny>>) -> PyResult<()> {
-        let n = self.batch.len();
-        if boards.len() != n {
-            let message = format!("{n} games need {n} boards, got {}", boards.len());
-            return Err(PyValueError::new_err(message));
-        }
-        let positions = boards
-            .iter()
-            .enumerate()
-            .map(|(i, board)| {
-                let board = board.cast::<PyBoard>().map_err(|_| {
-                    PyTypeError::new_err(format!("board {i} must be a Board, got {}", shown(board)))
-                })?;
-                self.startable(board.get(), Some(i))
-            })
-            .collect::<PyResult<Vec<_>>>()?;
-        for (i, position) in positions.iter().enumerate() {
-            self.batch.reset(i, Some(position));
-        }
-        self.started = true;
-        Ok(())
+    fn set_boards<'py>(
+        &mut self,
+        py: Python<'py>,
+        boards: Vec<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let columns = self.start_from(py, &boards, None)?;
+        step_tuple(py, columns, None)
     }
 
     /// `functools.partial` hands over the keyword arguments, in every protocol.
@@ -422,6 +509,13 @@ impl PyBatch {
         arguments.set_item("autoreset_mode", name_of(&AUTORESET, options.autoreset))?;
         arguments.set_item("illegal", name_of(&ILLEGAL, options.illegal))?;
         arguments.set_item("max_plies", options.max_plies)?;
+        let opponent = match batch.opponent() {
+            Opponent::Nobody => None,
+            Opponent::Policy(policy) => Some(policy.to_string().into_pyobject(py)?.into_any()),
+            Opponent::Outside => this.callable.as_ref().map(|callable| callable.bind(py).clone()),
+        };
+        arguments.set_item("opponent", opponent)?;
+        arguments.set_item("seat", this.seat.map(Player::index))?;
         arguments.set_item("num_threads", this.num_threads)?;
         arguments.set_item("copy", this.kept.is_none())?;
         let make =
@@ -433,6 +527,10 @@ impl PyBatch {
             games.extend([position.to_move().index() as u8, batch.ended(i).into()]);
             games.extend(bound_of(&position).map(|bound| bound as u8));
             games.extend(batch.plies(i).to_le_bytes());
+            let agent = batch.seat(i).unwrap_or_default();
+            games.push(agent.index() as u8);
+            games.push(batch.stream(i).is_some().into());
+            games.extend(batch.stream(i).unwrap_or_default().to_le_bytes());
         }
         let games = PyBytes::new(py, &games);
         Ok((make, (batch.len(),), (PICKLE_VERSION, this.started, games)))
@@ -445,36 +543,55 @@ impl PyBatch {
                 "this katro reads pickles of version {PICKLE_VERSION}, got {version}"
             )));
         }
-        let holes = self.batch.game().rules().holes();
         let restored = games
-            .chunks(holes + 8)
-            .map(|game| {
-                let (grid, rest) = game.split_at_checked(holes)?;
-                let &[to_move, ended, mine, theirs, a, b, c, d] = rest else { return None };
-                let grid: Vec<i64> = grid.iter().map(|&seeds| seeds.into()).collect();
-                let to_move = Player::from_index(to_move.into())?;
-                let position = self.batch.game().position(&grid, to_move).ok()?;
-                let mut bound = [direction(mine)?, direction(theirs)?];
-                if to_move == Player::North {
-                    bound.reverse();
-                }
-                let position = self.batch.game().bind(&position, bound).ok()?;
-                // A game that somebody has won cannot be stepped.
-                let ended = ended != 0 || self.batch.game().winner(&position).is_some();
-                Some((position, u32::from_le_bytes([a, b, c, d]), ended))
-            })
+            .chunks(self.batch.game().rules().holes() + 18)
+            .map(|game| self.restored(game))
             .collect::<Option<Vec<_>>>()
             .filter(|restored| restored.len() == self.batch.len())
             .ok_or_else(|| PyValueError::new_err("the pickle of a batch is damaged"))?;
-        for (i, (position, plies, ended)) in restored.iter().enumerate() {
-            self.batch.restore(i, position, *plies, *ended);
+        for (i, game) in restored.iter().enumerate() {
+            self.batch.restore(i, &game.position, game.plies, game.ended);
+            if let Some(stream) = game.stream {
+                self.batch.restore_seat(i, stream, game.agent);
+            }
         }
         self.started = started;
         Ok(())
     }
 }
 
+/// A game of a pickled batch.
+struct Restored {
+    position: Position,
+    plies: u32,
+    ended: bool,
+    agent: Player,
+    stream: Option<u64>,
+}
+
 impl PyBatch {
+    /// Reads a game as `__reduce__` writes it.
+    fn restored(&self, bytes: &[u8]) -> Option<Restored> {
+        let game = self.batch.game();
+        let (grid, rest) = bytes.split_at_checked(game.rules().holes())?;
+        let (&[to_move, ended, mine, theirs], rest) = rest.split_first_chunk()?;
+        let (&plies, rest) = rest.split_first_chunk()?;
+        let (&[agent, seeded], stream) = rest.split_first_chunk()?;
+        let grid: Vec<i64> = grid.iter().map(|&seeds| seeds.into()).collect();
+        let to_move = Player::from_index(to_move.into())?;
+        let mut bound = [direction(mine)?, direction(theirs)?];
+        if to_move == Player::North {
+            bound.reverse();
+        }
+        Some(Restored {
+            position: game.bind(&game.position(&grid, to_move).ok()?, bound).ok()?,
+            plies: u32::from_le_bytes(plies),
+            ended: ended != 0,
+            agent: Player::from_index(agent.into())?,
+            stream: (seeded != 0).then_some(u64::from_le_bytes(stream.try_into().ok()?)),
+        })
+    }
+
     fn check_started(&self, py: Python<'_>) -> PyResult<()> {
         if self.started { Ok(()) } else { Err(reset_needed(py, "the games need a reset first")) }
     }
@@ -539,36 +656,206 @@ impl PyBatch {
         }
     }
 
-    /// Starts the games of `mask` (all, if None) from `board`, or from the start.
-    fn start(&mut self, mask: Option<&Bound<'_, PyAny>>, board: Option<&PyBoard>) -> PyResult<()> {
+    /// Does `work`; if it fails, which it may in the middle where a callable is asked,
+    /// the games are put back to where they were.
+    fn or_undo<T>(&mut self, work: impl FnOnce(&mut PyBatch) -> PyResult<T>) -> PyResult<T> {
+        let saved = self.callable.is_some().then(|| (self.batch.save(), self.started));
+        work(self).inspect_err(|_| {
+            if let Some((games, started)) = saved {
+                self.batch.load(games);
+                self.started = started;
+            }
+        })
+    }
+
+    /// Puts the games of `mask` (all, if None) on `board`, or on the start.
+    fn prepare(
+        &mut self,
+        mask: Option<&Bound<'_, PyAny>>,
+        board: Option<&PyBoard>,
+        seed: Option<&Bound<'_, PyAny>>,
+        seat: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
         let n = self.batch.len();
         let position = board.map(|board| self.startable(board, None)).transpose()?;
         let mask = match mask {
             None => vec![true; n],
             Some(mask) => input::mask(mask, n)?,
         };
-        for (i, _) in mask.iter().enumerate().filter(|&(_, &reset)| reset) {
+        let seeds = seed.map(|seed| input::seeds(seed, n)).transpose()?;
+        let seats = self.seats(seat)?;
+        for i in (0..n).filter(|&i| mask[i]) {
+            if let Some(seed) = seeds.as_ref().and_then(|seeds| seeds[i]) {
+                self.batch.seed(i, seed);
+            }
             self.batch.reset(i, position.as_ref());
+            if let Some(seats) = &seats {
+                self.batch.set_seat(i, seats[i]);
+            }
         }
         self.started = true;
         Ok(())
     }
 
-    /// Plays one ply in every game.
+    /// Where the agents are to sit.
+    fn seats(&self, seat: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Vec<Player>>> {
+        match seat {
+            Some(_) if self.batch.opponent() == Opponent::Nobody => {
+                Err(PyValueError::new_err("a seat needs an opponent, of whom there is none"))
+            }
+            Some(seat) => input::seats(seat, self.batch.len()).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Lets the opponent move in the games that have just started and wait for him.
+    fn open(&mut self, py: Python<'_>) -> PyResult<Vec<Turn>> {
+        let mut turns = self.batch.turns();
+        match self.batch.opponent() {
+            Opponent::Nobody => {}
+            Opponent::Policy(_) => py.detach(|| self.batch.reply_by_policy(&mut turns)),
+            Opponent::Outside => self.ask(py, &mut turns)?,
+        }
+        Ok(turns)
+    }
+
+    fn start(
+        &mut self,
+        py: Python<'_>,
+        mask: Option<&Bound<'_, PyAny>>,
+        board: Option<&PyBoard>,
+        seed: Option<&Bound<'_, PyAny>>,
+        seat: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Columns> {
+        let turns = self.or_undo(|this| {
+            this.prepare(mask, board, seed, seat)?;
+            this.open(py)
+        })?;
+        self.written(py, &turns)
+    }
+
+    /// Starts every game from its own board.
+    fn start_from(
+        &mut self,
+        py: Python<'_>,
+        boards: &[Bound<'_, PyAny>],
+        seed: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Columns> {
+        let n = self.batch.len();
+        if boards.len() != n {
+            let message = format!("{n} games need {n} boards, got {}", boards.len());
+            return Err(PyValueError::new_err(message));
+        }
+        let positions = boards
+            .iter()
+            .enumerate()
+            .map(|(i, board)| {
+                let board = board.cast::<PyBoard>().map_err(|_| {
+                    PyTypeError::new_err(format!("board {i} must be a Board, got {}", shown(board)))
+                })?;
+                self.startable(board.get(), Some(i))
+            })
+            .collect::<PyResult<Vec<_>>>()?;
+        let seeds = seed.map(|seed| input::seeds(seed, n)).transpose()?;
+        let turns = self.or_undo(|this| {
+            for (i, position) in positions.iter().enumerate() {
+                if let Some(seed) = seeds.as_ref().and_then(|seeds| seeds[i]) {
+                    this.batch.seed(i, seed);
+                }
+                this.batch.reset(i, Some(position));
+            }
+            this.started = true;
+            this.open(py)
+        })?;
+        self.written(py, &turns)
+    }
+
+    /// The arrays of the games as they stand.
+    fn written(&mut self, py: Python<'_>, turns: &[Turn]) -> PyResult<Columns> {
+        let columns = self.columns(py);
+        let game = *self.batch.game();
+        columns.write(py, &game, |rows| self.batch.write(turns, rows))?;
+        Ok(columns)
+    }
+
+    /// Plays one ply in every game, or in those of `games`.
     fn play<'py>(
         &mut self,
         py: Python<'py>,
         actions: &Bound<'py, PyAny>,
+        games: Option<&[bool]>,
     ) -> PyResult<(Columns, Option<Bound<'py, PyAny>>)> {
         self.check_started(py)?;
         let numbers = input::actions(actions, self.batch.len())?;
         let columns = self.columns(py);
         let game = *self.batch.game();
-        let finals = columns
-            .write(py, &game, |rows| self.batch.step(&numbers, rows))?
-            .map_err(|error| self.step_error(actions, error))?;
+        let finals = match &self.callable {
+            None => columns.write(py, &game, |rows| self.batch.step_some(&numbers, games, rows))?,
+            Some(_) => self.or_undo(|this| {
+                columns.write_attached(py, &game, |rows| this.step_outside(py, &numbers, rows))?
+            })?,
+        }
+        .map_err(|error| self.step_error(actions, error))?;
         let finals = (!finals.is_empty()).then(|| self.finals(py, &finals)).transpose()?;
         Ok((columns, finals))
+    }
+
+    /// A step with an opponent that is a callable, to be undone if it fails.
+    fn step_outside(
+        &mut self,
+        py: Python<'_>,
+        actions: &[i64],
+        rows: Rows<'_>,
+    ) -> PyResult<Result<Vec<Final>, StepError>> {
+        let mut turns = match self.batch.agents(actions) {
+            Ok(turns) => turns,
+            Err(error) => return Ok(Err(error)),
+        };
+        self.ask(py, &mut turns)?;
+        let finals = self.batch.finish(&mut turns);
+        self.ask(py, &mut turns)?;
+        self.batch.write(&turns, rows);
+        Ok(Ok(finals))
+    }
+
+    /// Asks the callable for the plies of the games that wait for it.
+    fn ask(&mut self, py: Python<'_>, turns: &mut [Turn]) -> PyResult<()> {
+        let waiting = self.batch.waiting();
+        let (Some(callable), false) = (&self.callable, waiting.is_empty()) else {
+            return Ok(());
+        };
+        let callable = callable.bind(py);
+        let game = *self.batch.game();
+        let positions: Vec<Position> = waiting.iter().map(|&i| self.batch.position(i)).collect();
+        let grids = positions.iter().flat_map(|position| game.observation(position)).collect();
+        let observations = self.grids(waiting.len(), grids).into_pyarray(py);
+        let num_actions = game.rules().num_actions();
+        let masks = positions.iter().flat_map(|position| {
+            let legal = game.legal(position);
+            (0..num_actions as i64).map(move |action| legal.contains(action))
+        });
+        let masks = Array2::from_shape_vec((waiting.len(), num_actions), masks.collect())
+            .expect("a mask has an entry for every action")
+            .into_pyarray(py);
+        let name = callable
+            .getattr("__name__")
+            .and_then(|name| name.extract::<String>())
+            .unwrap_or_else(|_| shown(callable));
+        let answer = callable.call1((observations, masks))?;
+        let actions = input::actions(&answer, waiting.len()).map_err(|error| {
+            let message = format!("the opponent {name}: {}", error.value(py));
+            if error.is_instance_of::<PyTypeError>(py) {
+                PyTypeError::new_err(message)
+            } else {
+                PyValueError::new_err(message)
+            }
+        })?;
+        self.batch.replies(&actions, turns).map_err(|error| match error {
+            StepError::Illegal { game, error } => {
+                IllegalMoveError::new_err(format!("the opponent {name} in game {game}: {error}"))
+            }
+            other => PyValueError::new_err(format!("the opponent {name}: {other}")),
+        })
     }
 
     fn vector<'py>(

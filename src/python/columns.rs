@@ -70,6 +70,16 @@ impl Columns {
         game: &Game,
         work: impl FnOnce(Rows<'_>) -> T + Send,
     ) -> PyResult<T> {
+        self.write_attached(py, game, |rows| py.detach(|| work(rows)))
+    }
+
+    /// Lets `work` write the arrays, which may ask Python in between.
+    pub(super) fn write_attached<T>(
+        &self,
+        py: Python<'_>,
+        game: &Game,
+        work: impl FnOnce(Rows<'_>) -> T,
+    ) -> PyResult<T> {
         let mut observation = self.observation.bind(py).try_readwrite()?;
         let mut action_mask = self.action_mask.bind(py).try_readwrite()?;
         let mut reward = self.reward.bind(py).try_readwrite()?;
@@ -100,7 +110,7 @@ impl Columns {
             let message = "the arrays that every step writes into have been given another form";
             return Err(PyValueError::new_err(message));
         }
-        Ok(py.detach(|| work(rows)))
+        Ok(work(rows))
     }
 
     /// The information of Gymnasium's vector environments: the arrays by name,

@@ -4,10 +4,10 @@ use numpy::{PyArray1, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArray, PyUnty
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyInt};
+use pyo3::types::{PyDict, PyInt, PySequence, PyString};
 
 use super::IllegalMoveError;
-use crate::{Direction, Game, Player, Position};
+use crate::{Direction, Game, Player, Policy, Position};
 
 /// An integer of any Python or NumPy kind, also as an array without
 /// dimensions. `None` if it does not fit in 64 bits, which no legal value does.
@@ -47,6 +47,51 @@ pub(super) fn natural(value: &Bound<'_, PyAny>, what: &str) -> PyResult<u64> {
         Ok(natural) => Ok(natural),
         // The largest prime below 2^64.
         Err(_) => value.call_method1("__mod__", (u64::MAX - 58,))?.extract(),
+    }
+}
+
+/// A seed for each of `n` games: from one, neighbouring ones.
+pub(super) fn seeds(value: &Bound<'_, PyAny>, n: usize) -> PyResult<Vec<Option<u64>>> {
+    let listed = value.cast::<PySequence>().is_ok() || value.cast::<PyUntypedArray>().is_ok();
+    if !listed || value.cast::<PyString>().is_ok() {
+        let first = natural(value, "a seed")?;
+        return Ok((0..n as u64).map(|i| Some(first.wrapping_add(i))).collect());
+    }
+    let seeds = value
+        .try_iter()?
+        .map(|seed| {
+            let seed = seed?;
+            if seed.is_none() { Ok(None) } else { natural(&seed, "a seed").map(Some) }
+        })
+        .collect::<PyResult<Vec<_>>>()?;
+    if seeds.len() != n {
+        let message = format!("{n} games need {n} seeds, got {}", seeds.len());
+        return Err(PyValueError::new_err(message));
+    }
+    Ok(seeds)
+}
+
+/// A seat for each of `n` games, or one for all.
+pub(super) fn seats(value: &Bound<'_, PyAny>, n: usize) -> PyResult<Vec<Player>> {
+    if let Ok(seat) = value.extract::<Player>() {
+        return Ok(vec![seat; n]);
+    }
+    let (numbers, shape) = integers(value, "seats")?;
+    let seats: Option<Vec<Player>> = numbers.into_iter().map(Player::from_index).collect();
+    seats.filter(|_| shape == [n]).ok_or_else(|| {
+        let value = shown(value);
+        PyValueError::new_err(format!("seats must be 0 or 1, one or ({n},) of them, got {value}"))
+    })
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Policy {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'a, 'py, PyAny>) -> PyResult<Policy> {
+        let name: &str = value.extract().map_err(|_| {
+            PyTypeError::new_err(format!("a policy must be a name, got {}", shown(&value)))
+        })?;
+        name.parse::<Policy>().map_err(|error| PyValueError::new_err(error.to_string()))
     }
 }
 

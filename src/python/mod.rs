@@ -5,6 +5,7 @@ mod board;
 mod columns;
 mod input;
 mod rules;
+mod search;
 
 use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
@@ -29,6 +30,8 @@ mod _katro {
     use super::board::{PyBoard, perft};
     #[pymodule_export]
     use super::rules::PyRules;
+    #[pymodule_export]
+    use super::search::search;
 
     use pyo3::prelude::*;
 
@@ -41,6 +44,7 @@ mod _katro {
         module.add("Finals", super::batch::finals_type(py)?)?;
         module.add("Lap", super::board::lap_type(py)?)?;
         module.add("Rollout", super::batch::rollout_type(py)?)?;
+        module.add("SearchResult", super::search::search_result_type(py)?)?;
         module.add("Step", super::batch::step_type(py)?)
     }
 }
