@@ -142,6 +142,7 @@ impl Game {
         }
 
         let title = format!("{}: {}", self.notation(position), self.status(position));
+        let title = title.replace('<', "&lt;").replace('>', "&gt;");
         let size = format!(r#"width="{width}" height="{height}""#);
         format!(
             r#"<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {width} {height}" role="img">
@@ -191,6 +192,11 @@ impl Game {
     fn status(&self, position: &Position) -> String {
         match self.winner(position) {
             Some(winner) => format!("{} has won", name(winner)),
+            None if self.rules().binds() => {
+                let text = self.notation(position);
+                let directions = &text[text.len() - 2..];
+                format!("{} to move, directions {directions}", name(position.to_move()))
+            }
             None => format!("{} to move", name(position.to_move())),
         }
     }

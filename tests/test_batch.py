@@ -293,7 +293,7 @@ def test_a_refused_reset_starts_no_games():
 def test_boards_can_be_set_and_read(rules):
     boards = random_boards(rules, 100, seed=2)
     batch = Batch(100, rules=rules)
-    assert batch.set_boards(boards) is None
+    batch.set_boards(boards)
     assert batch.boards() == boards
     masks = batch.action_masks()
     assert (masks.dtype, masks.shape) == (np.bool_, (100, rules.num_actions))
