@@ -10,7 +10,7 @@ use crate::policy::Policy;
 use crate::position::{Player, Position};
 use crate::random::Stream;
 use crate::rows::{Rows, write_grid};
-use crate::step::{Check, Counts, GROUP, Group, Observe, Part, Rollout, Seats, Task, Turn};
+use crate::step::{Check, Counts, GROUP, Group, Observe, Rollout, Seats, Turn};
 use crate::threads::Threads;
 
 /// When a game that has ended starts again.
@@ -359,10 +359,12 @@ impl Batch {
         let parts = actions.chunks(GAMES).zip(rows.chunks(&game, GAMES)).enumerate().map(
             |(index, (actions, rows))| {
                 let games = index * GAMES..len.min((index + 1) * GAMES);
-                Part::Whole(actions, playing.map(|playing| &playing[games]), opponent, rows)
+                (actions, playing.map(|playing| &playing[games]), rows)
             },
         );
-        Ok(self.run(parts))
+        Ok(self.run(parts, |group, (actions, playing, rows)| {
+            group.step(actions, playing, opponent, rows)
+        }))
     }
 
     /// Lets the opponent, if it is a policy, move where it is his turn: after a
@@ -381,11 +383,11 @@ impl Batch {
         assert_eq!(games.len(), self.len);
         self.make_seats();
         let mut actions = vec![0; self.len];
-        let parts = games
-            .chunks(GAMES)
-            .zip(actions.chunks_mut(GAMES))
-            .map(|(games, actions)| Part::Choose(policy, games, actions));
-        self.run(parts);
+        let parts = games.chunks(GAMES).zip(actions.chunks_mut(GAMES));
+        self.run(parts, |mut group, (games, actions)| {
+            group.choose(policy, games, actions);
+            Vec::new()
+        });
         actions
     }
 
@@ -399,7 +401,10 @@ impl Batch {
         self.check(actions, None)?;
         let mut turns = self.turns();
         let parts = actions.chunks(GAMES).zip(&mut turns);
-        self.run(parts.map(|(actions, turn)| Part::Agent(actions, turn)));
+        self.run(parts, |mut group, (actions, turn)| {
+            group.agents(actions, turn);
+            Vec::new()
+        });
         Ok(turns)
     }
 
@@ -427,21 +432,27 @@ impl Batch {
             all[i] = action;
         }
         let parts = all.chunks(GAMES).zip(turns);
-        self.run(parts.map(|(actions, turn)| Part::Reply(actions, turn)));
+        self.run(parts, |mut group, (actions, turn)| {
+            group.reply(actions, turn);
+            Vec::new()
+        });
         Ok(())
     }
 
     /// The same by the policy of the opponent, if it is one.
     pub(crate) fn reply_by_policy(&mut self, turns: &mut [Turn]) {
         if let Opponent::Policy(policy) = self.opponent {
-            self.run(turns.iter_mut().map(|turn| Part::ReplyBy(policy, turn)));
+            self.run(turns.iter_mut(), |mut group, turn| {
+                group.reply_by(policy, turn);
+                Vec::new()
+            });
         }
     }
 
     /// The part of a step after the replies: games that have ended start again, if
     /// they do so at once.
     pub(crate) fn finish(&mut self, turns: &mut [Turn]) -> Vec<Final> {
-        self.run(turns.iter_mut().map(Part::Finish))
+        self.run(turns.iter_mut(), |mut group, turn| group.finish(turn))
     }
 
     /// The last part of a step, and of a reset: writes the rows.
@@ -449,7 +460,10 @@ impl Batch {
         assert!(rows.fit(&self.game, self.len), "these are not the arrays of this batch");
         let game = self.game;
         let parts = turns.iter().zip(rows.chunks(&game, GAMES));
-        self.run(parts.map(|(turn, rows)| Part::Write(turn, rows)));
+        self.run(parts, |mut group, (turn, rows)| {
+            group.write(turn, rows);
+            Vec::new()
+        });
     }
 
     /// The games as they are now.
@@ -547,14 +561,18 @@ impl Batch {
         if actions.len() != self.len {
             return Err(StepError::Length { expected: self.len, found: actions.len() });
         }
-        let refused = Arch::new().dispatch(Check {
-            game: &self.game,
-            options: &self.options,
-            blocks: &self.blocks,
+        let (game, options) = (&self.game, &self.options);
+        let groups = self.blocks.chunks(GROUP).zip(actions.chunks(GAMES)).enumerate();
+        let checks = groups.map(|(index, (blocks, actions))| Check {
+            game,
+            options,
+            first: index * GAMES,
+            blocks,
             actions,
-            playing,
+            playing: playing.map(|playing| &playing[index * GAMES..][..actions.len()]),
         });
-        match refused {
+        let refused = self.threads.map(checks, |check| Arch::new().dispatch(check));
+        match refused.into_iter().flatten().min() {
             None => Ok(()),
             Some(game) if self.ended(game) => Err(StepError::Ended { game }),
             Some(game) => {
@@ -564,8 +582,12 @@ impl Batch {
         }
     }
 
-    /// Does a part of a step, one for each group, on the threads of the batch.
-    fn run<'a>(&mut self, parts: impl Iterator<Item = Part<'a>> + Send) -> Vec<Final> {
+    /// Does a piece of work for each group, on the threads of the batch.
+    fn run<T: Send>(
+        &mut self,
+        parts: impl Iterator<Item = T>,
+        work: impl Fn(Group<'_>, T) -> Vec<Final> + Sync,
+    ) -> Vec<Final> {
         let Batch { game, options, seat, len, blocks, seats, threads, .. } = self;
         let mut seats = seats.chunks_mut(GROUP);
         let tasks =
@@ -580,9 +602,9 @@ impl Batch {
                     seats: seats.next().unwrap_or_default(),
                     seat: *seat,
                 };
-                Task { group, part }
+                (group, part)
             });
-        let mut finals = threads.map(tasks, |task| Arch::new().dispatch(task)).concat();
+        let mut finals = threads.map(tasks, |(group, part)| work(group, part)).concat();
         finals.sort_unstable_by_key(|last| last.game);
         finals
     }

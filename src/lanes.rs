@@ -281,7 +281,8 @@ pub(crate) fn play(
     rows: usize,
     columns: usize,
 ) {
-    let mut pending = Vec::new(); // games that a block has handed over
+    // Games that a block has handed over.
+    let mut pending = Vec::with_capacity(blocks.len() * BLOCK);
     for (index, (block, moves)) in blocks.iter_mut().zip(&mut *moves).enumerate() {
         begin(block, moves, &chosen[index], rows, columns);
         while lap(block, moves, rows, columns) > FEW {}

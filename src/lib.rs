@@ -16,6 +16,8 @@
 //! # Ok::<(), katro::IllegalMove>(())
 //! ```
 
+// The parts of a step are taken one by one only where Python is asked in between.
+#[cfg_attr(not(feature = "python"), allow(dead_code))]
 mod batch;
 mod circuit;
 mod game;
@@ -25,11 +27,13 @@ mod policy;
 mod position;
 #[cfg(feature = "python")]
 mod python;
+#[cfg_attr(not(feature = "python"), allow(dead_code))]
 mod random;
 mod render;
 mod rows;
 mod rules;
 mod search;
+#[cfg_attr(not(feature = "python"), allow(dead_code))]
 mod step;
 mod threads;
 

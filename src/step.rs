@@ -3,7 +3,7 @@
 
 use std::ops::AddAssign;
 
-use pulp::{Simd, WithSimd};
+use pulp::{Arch, Simd, WithSimd};
 
 use crate::batch::{Autoreset, Final, Illegal, Options};
 use crate::game::Game;
@@ -16,18 +16,15 @@ use crate::rows::{NOBODY, Outcome, Rows};
 /// The blocks that one thread takes at a time.
 pub(crate) const GROUP: usize = 16;
 
-/// Runs a task on some blocks. The code is compiled apart for the sizes of the
-/// named standard boards, which makes it twice as fast for them, then for all
-/// other boards of the standard game and for all other rules.
+/// Runs a task on some blocks. The code is compiled apart for the 6 x 6 board, which
+/// makes it twice as fast there, then for the other boards of the standard game and
+/// for all other rules.
 macro_rules! for_each_board {
     ($task:expr) => {{
         let task = $task;
         let rules = *task.game.rules();
         match (rules.is_standard(), rules.rows(), rules.columns()) {
             (true, 3, 6) => task.run::<true>(3, 6),
-            (true, 3, 3) => task.run::<true>(3, 3),
-            (true, 2, 6) => task.run::<true>(2, 6),
-            (true, 2, 4) => task.run::<true>(2, 4),
             (true, rows, columns) => task.run::<true>(rows, columns),
             (false, rows, columns) => task.run::<false>(rows, columns),
         }
@@ -88,6 +85,8 @@ impl Observe<'_> {
 pub(crate) struct Check<'a> {
     pub(crate) game: &'a Game,
     pub(crate) options: &'a Options,
+    /// The number of the first game in the batch.
+    pub(crate) first: usize,
     pub(crate) blocks: &'a [Block],
     pub(crate) actions: &'a [i64],
     /// The games that are to move; `None` for all.
@@ -130,7 +129,7 @@ impl Check<'_> {
                 }
             }
             if let Some(lane) = playable[..actions.len()].iter().position(|&yes| yes == 0) {
-                return Some(index * BLOCK + lane);
+                return Some(self.first + index * BLOCK + lane);
             }
         }
         None
@@ -174,93 +173,123 @@ impl Turn {
         Turn { outcomes: [Outcome::NONE; GROUP], moved: [[0; BLOCK]; GROUP] };
 }
 
-/// A step, or a part of one where the opponent is asked in between.
-pub(crate) enum Part<'a> {
-    /// All of it; the opponent, if there is one, is a policy.
-    Whole(&'a [i64], Option<&'a [bool]>, Option<Policy>, Rows<'a>),
-    /// The plies of the agents.
-    Agent(&'a [i64], &'a mut Turn),
-    /// The plies of the opponents in games that wait for them, by a policy.
-    ReplyBy(Policy, &'a mut Turn),
-    /// The same by actions, an entry for every game.
-    Reply(&'a [i64], &'a mut Turn),
-    /// Games that have ended start again, if they do so at once.
-    Finish(&'a mut Turn),
+/// A part of a step that is compiled for vector instructions. Each is a call of its
+/// own, since every copy of the sowing is compiled for every board and machine.
+enum Part<'a> {
+    /// The plies of the agents, in the games of the second list if there is one.
+    Agent(&'a [i64], Option<&'a [bool]>, &'a mut Turn),
+    /// Actions of a policy in the games asked for.
+    Choose(Policy, &'a [Lanes; GROUP], &'a mut [Lanes; GROUP]),
+    /// The plies of the opponents in the games that wait for them.
+    Reply(&'a [Lanes; GROUP], &'a mut Turn),
     /// The rows of the arrays.
     Write(&'a Turn, Rows<'a>),
-    /// Actions of a policy for some games.
-    Choose(Policy, &'a [bool], &'a mut [i64]),
 }
 
 /// A part of a step to do for a group.
-pub(crate) struct Task<'a> {
-    pub(crate) group: Group<'a>,
-    pub(crate) part: Part<'a>,
-}
-
-impl WithSimd for Task<'_> {
-    type Output = Vec<Final>;
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) -> Vec<Final> {
-        let Task { group, part } = self;
-        for_each_board!(Doing { game: group.game, group, part })
-    }
-}
-
-/// A [`Task`] with the game in front.
-struct Doing<'a> {
+struct Task<'a, 'b> {
     game: &'a Game,
-    group: Group<'a>,
+    group: &'a mut Group<'b>,
     part: Part<'a>,
 }
 
-impl Doing<'_> {
+impl WithSimd for Task<'_, '_> {
+    type Output = ();
+
     #[inline(always)]
-    fn run<const STANDARD: bool>(self, rows: usize, columns: usize) -> Vec<Final> {
-        let mut group = self.group;
+    fn with_simd<S: Simd>(self, _: S) {
+        for_each_board!(self);
+    }
+}
+
+impl Task<'_, '_> {
+    #[inline(always)]
+    fn run<const STANDARD: bool>(self, rows: usize, columns: usize) {
+        let group = self.group;
         match self.part {
-            Part::Whole(actions, playing, opponent, out) => {
-                let mut turn = Turn::NONE;
-                group.agent::<STANDARD>(actions, playing, &mut turn, rows, columns);
-                if let Some(policy) = opponent {
-                    group.reply_by::<STANDARD>(policy, &mut turn, rows, columns);
-                }
-                let finals = group.finish(&mut turn, rows, columns);
-                if let Some(policy) = opponent
-                    && !finals.is_empty()
-                {
-                    group.reply_by::<STANDARD>(policy, &mut turn, rows, columns);
-                }
-                group.write::<STANDARD>(&turn, out, rows, columns);
-                return finals;
+            Part::Agent(actions, playing, turn) => {
+                group.play_agents::<STANDARD>(actions, playing, turn, rows, columns);
             }
-            Part::Agent(actions, turn) => {
-                group.agent::<STANDARD>(actions, None, turn, rows, columns);
+            Part::Choose(policy, asked, chosen) => {
+                *chosen = group.choose_by::<STANDARD>(policy, asked, rows, columns);
             }
-            Part::ReplyBy(policy, turn) => {
-                group.reply_by::<STANDARD>(policy, turn, rows, columns);
+            Part::Reply(chosen, turn) => {
+                group.play_replies::<STANDARD>(chosen, turn, rows, columns);
             }
-            Part::Reply(actions, turn) => {
-                let chosen = chosen_of(actions);
-                group.reply::<STANDARD>(&chosen, turn, rows, columns);
-            }
-            Part::Finish(turn) => return group.finish(turn, rows, columns),
-            Part::Write(turn, out) => group.write::<STANDARD>(turn, out, rows, columns),
-            Part::Choose(policy, games, actions) => {
-                let mut asked = [[0; BLOCK]; GROUP];
-                for (game, _) in games.iter().enumerate().filter(|&(_, &asked)| asked) {
-                    let (block, lane) = (game / BLOCK, game % BLOCK);
-                    asked[block][lane] = !group.blocks[block].ended[lane];
-                }
-                let chosen = group.choose::<STANDARD>(policy, &asked, rows, columns);
-                for (game, action) in actions.iter_mut().enumerate() {
-                    *action = i64::from(chosen[game / BLOCK][game % BLOCK])
-                        * i64::from(asked[game / BLOCK][game % BLOCK] & 1);
-                }
-            }
+            Part::Write(turn, out) => group.write_rows::<STANDARD>(turn, out, rows, columns),
         }
-        Vec::new()
+    }
+}
+
+impl Group<'_> {
+    fn task(&mut self, part: Part<'_>) {
+        Arch::new().dispatch(Task { game: self.game, group: self, part });
+    }
+
+    /// A whole step; the opponent, if there is one, is a policy.
+    pub(crate) fn step(
+        mut self,
+        actions: &[i64],
+        playing: Option<&[bool]>,
+        opponent: Option<Policy>,
+        rows: Rows<'_>,
+    ) -> Vec<Final> {
+        let mut turn = Turn::NONE;
+        self.task(Part::Agent(actions, playing, &mut turn));
+        if let Some(policy) = opponent {
+            self.reply_by(policy, &mut turn);
+        }
+        let finals = self.finish(&mut turn);
+        if let Some(policy) = opponent
+            && !finals.is_empty()
+        {
+            self.reply_by(policy, &mut turn);
+        }
+        self.task(Part::Write(&turn, rows));
+        finals
+    }
+
+    /// The plies of the agents, by actions that can be played.
+    pub(crate) fn agents(&mut self, actions: &[i64], turn: &mut Turn) {
+        self.task(Part::Agent(actions, None, turn));
+    }
+
+    /// The plies of the opponents in games that wait for them, by an action for
+    /// every game.
+    pub(crate) fn reply(&mut self, actions: &[i64], turn: &mut Turn) {
+        self.task(Part::Reply(&chosen_of(actions), turn));
+    }
+
+    /// The same by a policy.
+    pub(crate) fn reply_by(&mut self, policy: Policy, turn: &mut Turn) {
+        let mut waiting = [[0; BLOCK]; GROUP];
+        for index in 0..self.blocks.len() {
+            waiting[index] = self.waiting(index);
+        }
+        if waiting != [[0; BLOCK]; GROUP] {
+            let mut chosen = waiting;
+            self.task(Part::Choose(policy, &waiting, &mut chosen));
+            self.task(Part::Reply(&chosen, turn));
+        }
+    }
+
+    /// Writes the rows of the games.
+    pub(crate) fn write(&mut self, turn: &Turn, rows: Rows<'_>) {
+        self.task(Part::Write(turn, rows));
+    }
+
+    /// Actions of a policy for the games of `games` that are open.
+    pub(crate) fn choose(&mut self, policy: Policy, games: &[bool], actions: &mut [i64]) {
+        let mut asked = [[0; BLOCK]; GROUP];
+        for (game, _) in games.iter().enumerate().filter(|&(_, &asked)| asked) {
+            asked[game / BLOCK][game % BLOCK] = !self.blocks[game / BLOCK].ended[game % BLOCK];
+        }
+        let mut chosen = asked;
+        self.task(Part::Choose(policy, &asked, &mut chosen));
+        for (game, action) in actions.iter_mut().enumerate() {
+            let (block, lane) = (game / BLOCK, game % BLOCK);
+            *action = i64::from(chosen[block][lane] & asked[block][lane]);
+        }
     }
 }
 
@@ -277,7 +306,7 @@ fn chosen_of(actions: &[i64]) -> [Lanes; GROUP] {
 impl Group<'_> {
     /// The agents' plies, by actions that can be played.
     #[inline(always)]
-    fn agent<const STANDARD: bool>(
+    fn play_agents<const STANDARD: bool>(
         &mut self,
         actions: &[i64],
         playing: Option<&[bool]>,
@@ -323,8 +352,7 @@ impl Group<'_> {
     }
 
     /// The games of a block that wait for the opponent.
-    #[inline(always)]
-    pub(crate) fn waiting(&self, index: usize) -> Lanes {
+    fn waiting(&self, index: usize) -> Lanes {
         let (block, seats) = (&self.blocks[index], &self.seats[index]);
         let mut waiting = [0; BLOCK];
         for l in 0..BLOCK {
@@ -334,29 +362,9 @@ impl Group<'_> {
         waiting
     }
 
-    /// The opponents' plies, by a policy.
-    #[inline(always)]
-    fn reply_by<const STANDARD: bool>(
-        &mut self,
-        policy: Policy,
-        turn: &mut Turn,
-        rows: usize,
-        columns: usize,
-    ) {
-        let mut waiting = [[0; BLOCK]; GROUP];
-        for index in 0..self.blocks.len() {
-            waiting[index] = self.waiting(index);
-        }
-        if waiting == [[0; BLOCK]; GROUP] {
-            return;
-        }
-        let chosen = self.choose::<STANDARD>(policy, &waiting, rows, columns);
-        self.reply::<STANDARD>(&chosen, turn, rows, columns);
-    }
-
     /// The opponents' plies, by legal actions.
     #[inline(always)]
-    fn reply<const STANDARD: bool>(
+    fn play_replies<const STANDARD: bool>(
         &mut self,
         chosen: &[Lanes; GROUP],
         turn: &mut Turn,
@@ -385,7 +393,7 @@ impl Group<'_> {
 
     /// Actions of a policy for the games of `asked`.
     #[inline(always)]
-    fn choose<const STANDARD: bool>(
+    fn choose_by<const STANDARD: bool>(
         &mut self,
         policy: Policy,
         asked: &[Lanes; GROUP],
@@ -440,8 +448,8 @@ impl Group<'_> {
 
     /// Starts the games that have ended again, if they do so in the same step,
     /// and returns how they ended.
-    #[inline(always)]
-    fn finish(&mut self, turn: &mut Turn, rows: usize, columns: usize) -> Vec<Final> {
+    pub(crate) fn finish(&mut self, turn: &mut Turn) -> Vec<Final> {
+        let (rows, columns) = (self.game.rules().rows(), self.game.rules().columns());
         let mut finals = Vec::new();
         if self.options.autoreset != Autoreset::SameStep {
             return finals;
@@ -488,7 +496,13 @@ impl Group<'_> {
 
     /// Writes the rows of the games.
     #[inline(always)]
-    fn write<const STANDARD: bool>(&self, turn: &Turn, out: Rows<'_>, rows: usize, columns: usize) {
+    fn write_rows<const STANDARD: bool>(
+        &self,
+        turn: &Turn,
+        out: Rows<'_>,
+        rows: usize,
+        columns: usize,
+    ) {
         let chunks = out.chunks(self.game, BLOCK);
         for ((block, outcome), mut chunk) in self.blocks.iter().zip(&turn.outcomes).zip(chunks) {
             chunk.write::<STANDARD>(self.game, block, outcome, rows, columns);

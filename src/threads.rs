@@ -7,7 +7,7 @@ use std::thread;
 use rayon_core::{ThreadPool, ThreadPoolBuilder};
 
 /// The games that a thread must have to be worth waking.
-const GAMES: usize = 2048;
+const GAMES: usize = 16_384;
 
 /// A number of threads, of which all but the calling one are started when they
 /// are first used.
@@ -40,40 +40,51 @@ impl Threads {
         if self.count > 1
             && let Some(pool) = self.pool()
         {
-            pool.spawn(|| {});
+            pool.spawn_broadcast(|_| {});
         }
     }
 
     /// What `work` makes of every task, in no certain order.
+    ///
+    /// Each thread begins with a share of its own, the same one every time, so that
+    /// what it works on stays in its cache; then it helps the others, of which one
+    /// may have been slow to wake.
     pub(crate) fn map<T: Send, R: Send>(
         &mut self,
-        tasks: impl Iterator<Item = T> + Send,
+        tasks: impl Iterator<Item = T>,
         work: impl Fn(T) -> R + Sync,
     ) -> Vec<R> {
-        let count = self.count.min(tasks.size_hint().1.unwrap_or(usize::MAX));
-        if count < 2 {
-            return tasks.map(work).collect();
-        }
-        let tasks = Mutex::new(tasks);
+        let mut tasks: Vec<T> = tasks.collect();
+        let count = self.count.min(tasks.len());
+        let pool = if count < 2 { None } else { self.pool() };
+        let Some(pool) = pool else {
+            return tasks.into_iter().map(work).collect();
+        };
+        let share = tasks.len().div_ceil(count);
+        let shares: Vec<Mutex<Vec<T>>> = (0..count)
+            .map(|i| Mutex::new(tasks.split_off(tasks.len().min((count - 1 - i) * share))))
+            .collect();
         let results = Mutex::new(Vec::new());
-        let take_tasks = || {
-            // A panic elsewhere leaves no half-taken task behind.
-            let next = || tasks.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let take_from = |own: usize| {
             let mut mine = Vec::new();
-            while let Some(task) = next() {
-                mine.push(work(task));
+            for i in 0..count {
+                let share = &shares[(own + i) % count];
+                // A panic elsewhere leaves no half-taken task behind.
+                let next = || share.lock().unwrap_or_else(PoisonError::into_inner).pop();
+                while let Some(task) = next() {
+                    mine.push(work(task));
+                }
             }
             results.lock().unwrap_or_else(PoisonError::into_inner).append(&mut mine);
         };
-        match self.pool() {
-            None => take_tasks(),
-            Some(pool) => pool.in_place_scope(|scope| {
-                for _ in 1..count {
-                    scope.spawn(|_| take_tasks());
+        pool.in_place_scope(|scope| {
+            scope.spawn_broadcast(|_, thread| {
+                if thread.index() + 1 < count {
+                    take_from(thread.index() + 1);
                 }
-                take_tasks();
-            }),
-        }
+            });
+            take_from(0);
+        });
         results.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -14,6 +14,7 @@ import pytest
 import katro
 import katro._katro
 import katro.env
+import katro.match
 import katro.vector
 
 README = Path(__file__).parent.parent / "README.md"
@@ -36,7 +37,7 @@ def documented(module: ModuleType) -> dict[str, str]:
 
 EXAMPLES = {
     name: text
-    for module in (katro._katro, katro.env, katro.vector)
+    for module in (katro._katro, katro.env, katro.match, katro.vector)
     for name, text in documented(module).items()
     if ">>>" in text
 }

@@ -23,9 +23,11 @@ from katro._katro import (
     search,
 )
 from katro.env import KatroEnv
+from katro.match import LADDER, MatchResult, RatingResult, play_match, rate
 from katro.vector import KatroVectorEnv
 
 __all__ = [
+    "LADDER",
     "RULES",
     "Batch",
     "Board",
@@ -34,12 +36,16 @@ __all__ = [
     "KatroEnv",
     "KatroVectorEnv",
     "Lap",
+    "MatchResult",
+    "RatingResult",
     "Rollout",
     "Rules",
     "SearchResult",
     "Step",
     "__version__",
     "perft",
+    "play_match",
+    "rate",
     "search",
 ]
 

@@ -24,8 +24,9 @@ const ENTRIES: usize = 1 << 20;
 ///
 /// Returns:
 ///     A named tuple `SearchResult`: the best `action`; its `value` to the player to move,
-///     a number of seeds for what the position is worth, `1_000_000 - n` for a win and
-///     `n - 1_000_000` for a loss in `n` plies; `line`, the best play of both sides as a
+///     `1_000_000 - n` for a win and `n - 1_000_000` for a loss in `n` plies, else points:
+///     his less the opponent's, 1 for a seed, 2 more for one of the outer row, 1 for an
+///     occupied hole; `line`, the best play of both sides as a
 ///     tuple of actions; `nodes`, the positions visited, which are the moves made and the
 ///     board itself; `nodes_per_second`; the `depth` searched to the end; and `seconds`.
 ///
@@ -74,10 +75,11 @@ pub(super) fn search<'py>(
             ),
         },
     };
+    let mut search = Search::new(board.game, ENTRIES);
     let start = Instant::now();
     let found = interruptible(py, |go_on| {
         let mut interrupted = false;
-        let found = Search::new(board.game, ENTRIES).run(&board.position, limits, &mut || {
+        let found = search.run(&board.position, limits, &mut || {
             interrupted = !go_on();
             !interrupted
         });

@@ -1,0 +1,168 @@
+"""Trains MaskablePPO against an opponent inside the environment, and evaluates it with masks.
+
+    python examples/sb3_maskable_ppo.py                        against random, then greedy
+    python examples/sb3_maskable_ppo.py --opponents minimax:2 --steps 5000000
+
+Needs `pip install "katro[sb3]"`. The agent moves once per step and the opponent answers
+within it; the reward is 1 for a game won and -1 for a game lost. The seat is drawn for
+each game. An opponent that is hardly ever beaten teaches little, so a weak one comes first.
+A win rate against random says little, since plain greed (most own seeds after the move)
+wins 98 % of those games: both are reported.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from sb3_contrib import MaskablePPO
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from stable_baselines3.common.vec_env import VecEnv, VecMonitor
+
+from katro.sb3 import KatroVecEnv
+
+MAX_PLIES = 600  # hardly a game between players that try to win takes longer
+
+
+class Seeds(BaseFeaturesExtractor):
+    """What the network sees of each hole: is it 0, 1, 2 or 3, and how many more than 3.
+
+    Where a lap ends depends on the exact number, so small ones have inputs of their own.
+    """
+
+    def __init__(self, observation_space: spaces.Box) -> None:
+        super().__init__(observation_space, features_dim=5 * math.prod(observation_space.shape))
+
+    def forward(self, observations: torch.Tensor) -> torch.Tensor:
+        """Returns (n, features) float32 for (n, 2 * rows, columns) seeds."""
+        seeds = observations.flatten(1)
+        planes = [(seeds == n).float() for n in range(4)]
+        return torch.cat([*planes, torch.clamp(seeds - 3, min=0) / 8], dim=1)
+
+
+class Progress(BaseCallback):
+    """Prints now and then how the last games of the training went."""
+
+    def __init__(self, every: int) -> None:
+        super().__init__()
+        self.every = every
+        self.steps = 0
+        self.start = time.perf_counter()
+
+    def _on_step(self) -> bool:
+        self.steps += self.training_env.num_envs
+        if self.steps % self.every < self.training_env.num_envs and self.model.ep_info_buffer:
+            returns = [episode["r"] for episode in self.model.ep_info_buffer]
+            won = np.mean(np.array(returns) > 0)
+            speed = self.steps / (time.perf_counter() - self.start)
+            print(
+                f"{self.num_timesteps:>10,} steps: won {won:4.0%} of the last {len(returns)}, "
+                f"{speed:,.0f} steps/s"
+            )
+        return True
+
+
+def make_model(envs: VecEnv, seed: int) -> MaskablePPO:
+    """Returns an agent that has learnt nothing yet."""
+    return MaskablePPO(
+        "MlpPolicy",
+        envs,
+        n_steps=128,
+        batch_size=1024,
+        n_epochs=4,
+        gamma=0.99,
+        learning_rate=5e-4,
+        ent_coef=0.01,
+        policy_kwargs={"features_extractor_class": Seeds, "net_arch": [256, 256]},
+        seed=seed,
+        device="cpu",
+    )
+
+
+def evaluate(model: MaskablePPO, games: int, **options: Any) -> tuple[int, int, int]:
+    """Plays whole games and returns how many were won, lost and cut off.
+
+    The first games to end are the short ones. So that they are not counted more often than
+    the long ones, every environment plays just one game.
+    """
+    envs = KatroVecEnv(games, max_plies=MAX_PLIES, **options)
+    envs.seed(10_000)
+    observations: Any = envs.reset()
+    result = np.zeros(games)
+    over = np.zeros(games, bool)
+    while not over.all():
+        # Without the masks the agent would try illegal actions, which it never had to unlearn.
+        actions, _ = model.predict(observations, action_masks=envs.action_masks())
+        observations, rewards, dones, _ = envs.step(actions)
+        result[dones & ~over] = rewards[dones & ~over]
+        over |= dones
+    return int((result > 0).sum()), int((result < 0).sum()), int((result == 0).sum())
+
+
+def interval(won: int, games: int) -> tuple[float, float]:
+    """Returns the 95 % Wilson interval of a win rate."""
+    z = 1.96
+    rate, denominator = won / games, 1 + z * z / games
+    centre = rate + z * z / (2 * games)
+    spread = z * math.sqrt(rate * (1 - rate) / games + z * z / (4 * games * games))
+    return (centre - spread) / denominator, (centre + spread) / denominator
+
+
+def main() -> None:
+    """Trains, saves, loads and evaluates."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument(
+        "--opponents",
+        nargs="+",
+        default=["random", "greedy", "greedy"],
+        help="whom to train against, each for the same share of the steps",
+    )
+    parser.add_argument("--rules", default="katro")
+    parser.add_argument("--steps", type=int, default=1_000_000)
+    parser.add_argument("--envs", type=int, default=64)
+    parser.add_argument("--games", type=int, default=400, help="to evaluate by")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=Path("runs/sb3_maskable_ppo"))
+    arguments = parser.parse_args()
+
+    torch.set_num_threads(1)  # the network is small
+    stages = [
+        VecMonitor(
+            KatroVecEnv(
+                arguments.envs, rules=arguments.rules, opponent=opponent, max_plies=MAX_PLIES
+            )
+        )
+        for opponent in arguments.opponents
+    ]
+    model = make_model(stages[0], arguments.seed)
+    steps = arguments.steps // len(stages)
+    for opponent, envs in zip(arguments.opponents, stages, strict=True):
+        print(f"against {opponent}")
+        model.set_env(envs)
+        model.learn(steps, callback=Progress(max(steps // 8, 1)), reset_num_timesteps=False)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    path = arguments.out / "model.zip"
+    model.save(path)
+    print(f"saved {path}")
+
+    model = MaskablePPO.load(path, device="cpu")
+    for opponent in ("random", "greedy"):
+        won, lost, cut_off = evaluate(
+            model, arguments.games, rules=arguments.rules, opponent=opponent
+        )
+        low, high = interval(won, arguments.games)
+        print(
+            f"against {opponent}: won {won / arguments.games:.1%} ({low:.1%} to {high:.1%}), "
+            f"lost {lost}, cut off {cut_off} of {arguments.games}"
+        )
+
+
+if __name__ == "__main__":
+    main()
