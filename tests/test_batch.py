@@ -855,12 +855,12 @@ def test_the_exception_of_a_signal_handler_ends_a_rollout():
 def test_the_signatures_can_be_inspected():
     expected = (
         "(n, *, rules='katro', autoreset_mode='NextStep', illegal='raise', max_plies=2000, "
-        "num_threads=None, copy=True)"
+        "opponent=None, seat=None, num_threads=None, copy=True)"
     )
     assert str(inspect.signature(Batch)) == expected
     batch = Batch(n=2)
-    assert str(inspect.signature(batch.reset)) == "(mask=None, *, board=None)"
-    assert str(inspect.signature(batch.step)) == "(actions)"
+    assert str(inspect.signature(batch.reset)) == "(mask=None, *, board=None, seed=None, seat=None)"
+    assert str(inspect.signature(batch.step)) == "(actions, games=None)"
     assert str(inspect.signature(batch.rollout)) == "(plies, seed=0)"
     assert str(inspect.signature(batch.set_boards)) == "(boards)"
     for method in (batch.action_masks, batch.afterstates, batch.boards):
@@ -879,7 +879,7 @@ def test_arguments_may_be_named_and_options_must_be():
         lambda: Batch(num_envs=2),
         lambda: Batch(2, observation="dict"),
         lambda: batch.reset(None, Board()),
-        lambda: batch.reset(seed=1),
+        lambda: batch.reset(opponent="random"),
         lambda: batch.step(),
         lambda: batch.step([0, 1], [0, 1]),
     ):

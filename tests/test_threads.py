@@ -398,15 +398,15 @@ print(len(os.listdir("/proc/self/task")) - before, own_threads())
 def test_threads_are_started_on_first_use_and_end_with_their_owner(use):
     output = run(f"""
 batch = Batch(9000, num_threads=3)
-batch.reset()
 found = [own_threads()]
+batch.reset()
 {use}
 found.append(wait_for_threads(2))
 {use}
 found.append(own_threads())
 other = Batch(9000, num_threads=2)
-other.reset()
 found.append(own_threads())
+other.reset()
 other.rollout(1)
 found.append(wait_for_threads(3))
 del batch

@@ -765,6 +765,8 @@ def test_copies_of_environments_in_mid_game_keep_what_players_are_bound_to(rules
         step = batch.reset()
         rng = np.random.default_rng(plies)
         for _ in range(plies):
+            if info["winner"] >= 0:
+                _, info = env.reset()
             *_, info = env.step(int(choose(rng, info["action_mask"])))
             actions = choose(rng, infos["action_mask"])
             *_, infos = envs.step(actions)
