@@ -18,8 +18,6 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -38,10 +36,8 @@ Floats: TypeAlias = NDArray[np.floating[Any]]
 Grids: TypeAlias = NDArray[np.uint8]
 Masks: TypeAlias = NDArray[np.bool_]
 Actions: TypeAlias = NDArray[np.int64]
-# Chooses actions (n) by afterstates (n, actions, 2 * rows, columns) and masks (n, actions).
-Player: TypeAlias = Callable[[Grids, Masks], Actions]
-# For each opponent: games won, games cut off by the ply limit, games played.
-Results: TypeAlias = dict[str, tuple[int, int, int]]
+# A match against each opponent, by its name.
+Results: TypeAlias = dict[str, katro.MatchResult]
 Curve: TypeAlias = dict[int, Results]  # by the plies of self-play before
 
 RULES = katro.Rules()
@@ -117,28 +113,13 @@ class Adam:
             weights -= rate * mean / (np.sqrt(square) + 1e-8)
 
 
-# --- the players ---
+# --- the player ---
 
 
 def highest(scores: Floats, masks: Masks) -> Actions:
     """Returns the legal action with the highest score for each game."""
     actions: Actions = np.where(masks, scores, -np.inf).argmax(axis=1)
     return actions
-
-
-def random_player(rng: np.random.Generator, grids: Grids, masks: Masks) -> Actions:
-    return highest(rng.random(masks.shape), masks)
-
-
-def greedy_player(rng: np.random.Generator, grids: Grids, masks: Masks) -> Actions:
-    # Afterstates are seen by the opponent, so the mover's own rows are the upper ones. Seeds
-    # are whole numbers: a random fraction decides between equals and nothing else.
-    own = grids[:, :, : RULES.rows].sum(axis=(2, 3))
-    return highest(own + rng.random(masks.shape), masks)
-
-
-def network_player(network: Network, grids: Grids, masks: Masks) -> Actions:
-    return highest(-opponent_values(network, grids, masks), masks)
 
 
 def opponent_values(network: Network, grids: Grids, masks: Masks) -> Floats:
@@ -154,53 +135,29 @@ def opponent_values(network: Network, grids: Grids, masks: Masks) -> Floats:
 # --- evaluation ---
 
 
-def play_games(player: Player, opponent: Player, games: int) -> tuple[int, int, int]:
-    """Returns the games that `player` won, those cut off by the ply limit, and all games."""
-    envs = katro.KatroVectorEnv(games)
-    _, infos = envs.reset()
-    seat = np.arange(games) % 2  # the player sits South in even games, North in odd ones
-    is_open = np.ones(games, np.bool_)
-    won = unfinished = 0
-    while is_open.any():
-        grids, masks = envs.afterstates()
-        is_own_turn = infos["to_move"] == seat
-        actions = masks.argmax(axis=1)  # any legal action where the game is over
-        for chooser, turn in ((player, is_open & is_own_turn), (opponent, is_open & ~is_own_turn)):
-            if turn.any():
-                actions[turn] = chooser(grids[turn], masks[turn])
-        _, rewards, terminated, truncated, infos = envs.step(actions)
-        # The reward is the mover's. A game that has ended starts again, and that second game
-        # does not count: else short games would weigh more than long ones.
-        won += int((is_open & is_own_turn & (rewards > 0)).sum())
-        unfinished += int((is_open & truncated).sum())
-        is_open &= ~(terminated | truncated)
-    return won, unfinished, games
-
-
 def evaluate(network: Network, games: int, seed: int) -> Results:
-    # Not the generator of the training, so that evaluations do not change what is learned.
-    # The opponents draw lots, so hardly any two games are the same.
-    rng = np.random.default_rng(seed)
-    player = partial(network_player, network)
+    """Returns matches against the two weakest policies of the ladder."""
+
+    def network_player(observations: Grids, masks: Masks) -> Actions:
+        batch = katro.Batch(len(observations))
+        batch.set_boards([katro.Board.from_grid(grid) for grid in observations])
+        grids, masks = batch.afterstates()
+        return highest(-opponent_values(network, grids, masks), masks)
+
+    # Every pair of games begins with two random plies and is played from both seats, so
+    # that knowing one opening by heart does not pass for strength.
     return {
-        "random": play_games(player, partial(random_player, rng), games),
-        "greedy": play_games(player, partial(greedy_player, rng), games),
+        name: katro.play_match(network_player, name, games, seed, opening=2, progress=False)
+        for name in ("random", "greedy")
     }
 
 
-def wilson(won: int, games: int) -> tuple[float, float]:
-    """Returns the 95 % interval of a win rate."""
-    rate, z2 = won / games, 1.96**2 / games
-    half = (z2 * (rate * (1 - rate) + z2 / 4)) ** 0.5
-    return (rate + z2 / 2 - half) / (1 + z2), (rate + z2 / 2 + half) / (1 + z2)
-
-
 def report(title: str, results: Results) -> None:
-    for name, (won, unfinished, games) in results.items():
-        low, high = wilson(won, games)
+    for name, match in results.items():
+        low, high = match.interval
         print(
-            f"{title} training: wins {won / games:.1%} of {games} games against {name} "
-            f"(95 % interval {low:.1%} to {high:.1%}, {unfinished} unfinished)"
+            f"{title} training: wins {match.win_rate:.1%} of {match.games} games against {name} "
+            f"(95 % interval {low:.1%} to {high:.1%}, {match.unfinished} unfinished)"
         )
 
 
@@ -238,7 +195,7 @@ def train(network: Network, args: argparse.Namespace, rng: np.random.Generator) 
         actions = highest(-values, masks)
         # All games start alike, so without exploration they would also go on alike.
         explores = rng.random(args.envs) < EXPLORE
-        actions[explores] = random_player(rng, afterstates[explores], masks[explores])
+        actions[explores] = highest(rng.random(masks.shape), masks)[explores]
         observed, *_ = envs.step(actions)
 
         seconds += time.perf_counter() - started
@@ -249,7 +206,9 @@ def train(network: Network, args: argparse.Namespace, rng: np.random.Generator) 
         if progress >= CHECKS[len(checks)]:
             games = FINAL_GAMES if progress == 1 else CHECK_GAMES
             checks[plies] = evaluate(network, games, args.seed)
-            rates = "".join(f", {k} {won / games:.1%}" for k, (won, *_) in checks[plies].items())
+            rates = "".join(
+                f", {name} {match.win_rate:.1%}" for name, match in checks[plies].items()
+            )
         bar.set_postfix_str(f"{plies / seconds:,.0f} plies/s{rates}", refresh=False)
     bar.close()
     print(f"{plies:,} plies in {adam.updates:,} updates, {seconds:.0f} s")
@@ -261,9 +220,9 @@ def draw_curve(checks: Curve, path: Path) -> None:
     axes = figure.subplots()
     millions = [plies / 1e6 for plies in checks]
     for name in ("random", "greedy"):
-        outcomes = [(won, games) for won, _, games in (check[name] for check in checks.values())]
-        low, high = zip(*(wilson(*outcome) for outcome in outcomes), strict=True)
-        (line,) = axes.plot(millions, [won / games for won, games in outcomes], marker="o")
+        matches = [check[name] for check in checks.values()]
+        low, high = zip(*(match.interval for match in matches), strict=True)
+        (line,) = axes.plot(millions, [match.win_rate for match in matches], marker="o")
         line.set_label(f"against {name}")
         axes.fill_between(millions, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
     axes.set(xlabel="plies of self-play (millions)", ylabel="win rate", ylim=(0, 1.02))
