@@ -69,7 +69,7 @@ pub struct Final {
 /// `n` games of one rule set, stepped together.
 ///
 /// A step of the batch is one ply of every game, and each game writes its row
-/// of the [`Arrays`]. What a game does depends on its own position and action
+/// of the [`Arrays`](crate::Arrays). What a game does depends on its own position and action
 /// only.
 ///
 /// ```
@@ -309,7 +309,7 @@ impl Batch {
     ///
     /// # Panics
     ///
-    /// If `rows` are not those of [`Arrays::new`] for this batch.
+    /// If `rows` are not those of [`Arrays::new`](crate::Arrays::new) for this batch.
     pub fn observe(&self, rows: Rows<'_>) {
         assert!(rows.fit(&self.game, self.len), "these are not the arrays of this batch");
         Arch::new().dispatch(Observe { game: &self.game, blocks: &self.blocks, rows });
@@ -326,7 +326,7 @@ impl Batch {
     ///
     /// # Panics
     ///
-    /// If `rows` are not those of [`Arrays::new`] for this batch.
+    /// If `rows` are not those of [`Arrays::new`](crate::Arrays::new) for this batch.
     pub fn step(&mut self, actions: &[i64], rows: Rows<'_>) -> Result<Vec<Final>, StepError> {
         self.step_some(actions, None, rows)
     }

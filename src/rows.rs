@@ -6,7 +6,7 @@ use crate::position::Side;
 
 /// What a step or a reset writes: an entry, or a row, for each game.
 ///
-/// Where a game has started again in the same step ([`Autoreset::SameStep`]),
+/// Where a game has started again in the same step ([`Autoreset::SameStep`](crate::Autoreset::SameStep)),
 /// `reward`, `terminated` and `truncated` tell of the old game and the rest of
 /// the new one.
 #[derive(Clone, PartialEq, Debug, Default)]
