@@ -349,7 +349,6 @@ impl Batch {
     ) -> Result<Vec<Final>, StepError> {
         assert!(rows.fit(&self.game, self.len), "these are not the arrays of this batch");
         assert!(playing.is_none_or(|playing| playing.len() == self.len));
-        self.threads.wake();
         self.check(actions, playing)?;
         let opponent = match self.opponent {
             Opponent::Policy(policy) => Some(policy),
@@ -362,9 +361,11 @@ impl Batch {
                 (actions, playing.map(|playing| &playing[games]), rows)
             },
         );
-        Ok(self.run(parts, |group, (actions, playing, rows)| {
+        let finals = self.run(parts, |group, (actions, playing, rows)| {
             group.step(actions, playing, opponent, rows)
-        }))
+        });
+        self.threads.stay_awake();
+        Ok(finals)
     }
 
     /// Lets the opponent, if it is a policy, move where it is his turn: after a

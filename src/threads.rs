@@ -1,13 +1,20 @@
 //! Threads that belong to one batch.
 
+use std::hint;
 use std::process;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use rayon_core::{ThreadPool, ThreadPoolBuilder};
 
 /// The games that a thread must have to be worth waking.
 const GAMES: usize = 16_384;
+
+/// How long a thread stays awake after a step for the next one. To wake it takes as long
+/// as it takes to step thousands of games.
+const AWAKE: Duration = Duration::from_millis(1);
 
 /// A number of threads, of which all but the calling one are started when they
 /// are first used.
@@ -15,12 +22,14 @@ pub(crate) struct Threads {
     count: usize,
     /// With the process it was started in: a fork does not take threads along.
     pool: Option<(u32, ThreadPool)>,
+    /// Rises with every piece of work.
+    works: Arc<AtomicU64>,
 }
 
 impl Threads {
     /// `count` threads.
     pub(crate) fn new(count: usize) -> Threads {
-        Threads { count: count.max(1), pool: None }
+        Threads { count: count.max(1), pool: None, works: Arc::default() }
     }
 
     /// As many threads as pay off for `n` games on this machine.
@@ -34,13 +43,19 @@ impl Threads {
         self.count
     }
 
-    /// Wakes the other threads, which takes a while, so that they are ready for
-    /// what is about to come.
-    pub(crate) fn wake(&mut self) {
+    /// Keeps the other threads awake for a moment, in case more work is to come.
+    pub(crate) fn stay_awake(&mut self) {
+        let works = Arc::clone(&self.works);
+        let so_far = works.load(Ordering::Relaxed);
         if self.count > 1
             && let Some(pool) = self.pool()
         {
-            pool.spawn_broadcast(|_| {});
+            pool.spawn_broadcast(move |_| {
+                let start = Instant::now();
+                while works.load(Ordering::Relaxed) == so_far && start.elapsed() < AWAKE {
+                    hint::spin_loop();
+                }
+            });
         }
     }
 
@@ -54,6 +69,7 @@ impl Threads {
         tasks: impl Iterator<Item = T>,
         work: impl Fn(T) -> R + Sync,
     ) -> Vec<R> {
+        self.works.fetch_add(1, Ordering::Relaxed);
         let mut tasks: Vec<T> = tasks.collect();
         let count = self.count.min(tasks.len());
         let pool = if count < 2 { None } else { self.pool() };
