@@ -10,7 +10,7 @@ use crate::policy::Policy;
 use crate::position::{Player, Position};
 use crate::random::Stream;
 use crate::rows::{Rows, write_grid};
-use crate::step::{Check, Counts, GROUP, Group, Observe, Rollout, Seats, Turn};
+use crate::step::{Agents, Counts, GROUP, Group, Observe, Rollout, Seats, Turn};
 use crate::threads::Threads;
 
 /// When a game that has ended starts again.
@@ -349,21 +349,17 @@ impl Batch {
     ) -> Result<Vec<Final>, StepError> {
         assert!(rows.fit(&self.game, self.len), "these are not the arrays of this batch");
         assert!(playing.is_none_or(|playing| playing.len() == self.len));
-        self.check(actions, playing)?;
         let opponent = match self.opponent {
             Opponent::Policy(policy) => Some(policy),
             _ => None,
         };
-        let (game, len) = (self.game, self.len);
-        let parts = actions.chunks(GAMES).zip(rows.chunks(&game, GAMES)).enumerate().map(
-            |(index, (actions, rows))| {
-                let games = index * GAMES..len.min((index + 1) * GAMES);
-                (actions, playing.map(|playing| &playing[games]), rows)
-            },
-        );
-        let finals = self.run(parts, |group, (actions, playing, rows)| {
-            group.step(actions, playing, opponent, rows)
-        });
+        let game = self.game;
+        let finals = self.check_and_run(
+            actions,
+            playing,
+            rows.chunks(&game, GAMES),
+            |group, agents, rows| group.step(agents, opponent, rows),
+        )?;
         self.threads.stay_awake();
         Ok(finals)
     }
@@ -399,13 +395,11 @@ impl Batch {
 
     /// The first part of a step with an opponent outside: the agents' plies.
     pub(crate) fn agents(&mut self, actions: &[i64]) -> Result<Vec<Turn>, StepError> {
-        self.check(actions, None)?;
         let mut turns = self.turns();
-        let parts = actions.chunks(GAMES).zip(&mut turns);
-        self.run(parts, |mut group, (actions, turn)| {
-            group.agents(actions, turn);
+        self.check_and_run(actions, None, turns.iter_mut(), |mut group, agents, turn| {
+            group.agents(agents, turn);
             Vec::new()
-        });
+        })?;
         Ok(turns)
     }
 
@@ -557,26 +551,32 @@ impl Batch {
         (&self.blocks[i / BLOCK], i % BLOCK)
     }
 
-    /// Whether every action can be played, before any is.
-    fn check(&mut self, actions: &[i64], playing: Option<&[bool]>) -> Result<(), StepError> {
+    /// As [`Batch::run`], with the actions of the agents in each group, once it is known
+    /// that all of them can be played.
+    fn check_and_run<T: Send>(
+        &mut self,
+        actions: &[i64],
+        playing: Option<&[bool]>,
+        parts: impl Iterator<Item = T>,
+        work: impl Fn(Group<'_>, &Agents<'_>, T) -> Vec<Final> + Sync,
+    ) -> Result<Vec<Final>, StepError> {
         if actions.len() != self.len {
             return Err(StepError::Length { expected: self.len, found: actions.len() });
         }
-        let (game, options) = (&self.game, &self.options);
-        let groups = self.blocks.chunks(GROUP).zip(actions.chunks(GAMES)).enumerate();
-        let checks = groups.map(|(index, (blocks, actions))| Check {
-            game,
-            options,
-            first: index * GAMES,
-            blocks,
-            actions,
-            playing: playing.map(|playing| &playing[index * GAMES..][..actions.len()]),
+        let agents = actions.chunks(GAMES).enumerate().map(|(index, actions)| {
+            let playing = playing.map(|playing| &playing[index * GAMES..][..actions.len()]);
+            Agents::new(actions, playing)
         });
-        let refused = self.threads.map(checks, |check| Arch::new().dispatch(check));
-        match refused.into_iter().flatten().min() {
-            None => Ok(()),
-            Some(game) if self.ended(game) => Err(StepError::Ended { game }),
-            Some(game) => {
+        let (groups, threads) = self.groups();
+        let finals = threads.check_and_map(
+            groups.zip(agents).zip(parts),
+            |((group, agents), _)| group.check(agents),
+            |((group, agents), part)| work(group, &agents, part),
+        );
+        match finals {
+            Ok(finals) => Ok(in_order(finals)),
+            Err(game) if self.ended(game) => Err(StepError::Ended { game }),
+            Err(game) => {
                 let error = self.game.illegal(&self.position(game), actions[game]);
                 Err(StepError::Illegal { game, error })
             }
@@ -589,26 +589,36 @@ impl Batch {
         parts: impl Iterator<Item = T>,
         work: impl Fn(Group<'_>, T) -> Vec<Final> + Sync,
     ) -> Vec<Final> {
-        let Batch { game, options, seat, len, blocks, seats, threads, .. } = self;
-        let mut seats = seats.chunks_mut(GROUP);
-        let tasks =
-            blocks.chunks_mut(GROUP).zip(parts).enumerate().map(|(index, (blocks, part))| {
-                let first = index * GAMES;
-                let group = Group {
-                    game,
-                    options,
-                    first,
-                    len: GAMES.min(*len - first),
-                    blocks,
-                    seats: seats.next().unwrap_or_default(),
-                    seat: *seat,
-                };
-                (group, part)
-            });
-        let mut finals = threads.map(tasks, |(group, part)| work(group, part)).concat();
-        finals.sort_unstable_by_key(|last| last.game);
-        finals
+        let (groups, threads) = self.groups();
+        in_order(threads.map(groups.zip(parts), |(group, part)| work(group, part)))
     }
+
+    /// The groups to share out, and what to share them out to.
+    fn groups(&mut self) -> (impl Iterator<Item = Group<'_>>, &mut Threads) {
+        let Batch { game, options, seat, len, blocks, seats, threads, .. } = self;
+        let (game, options, seat, len) = (&*game, &*options, *seat, *len);
+        let mut seats = seats.chunks_mut(GROUP);
+        let groups = blocks.chunks_mut(GROUP).enumerate().map(move |(index, blocks)| {
+            let first = index * GAMES;
+            Group {
+                game,
+                options,
+                first,
+                len: GAMES.min(len - first),
+                blocks,
+                seats: seats.next().unwrap_or_default(),
+                seat,
+            }
+        });
+        (groups, threads)
+    }
+}
+
+/// Finals that came from groups in any order, in the order of the games.
+fn in_order(finals: Vec<Vec<Final>>) -> Vec<Final> {
+    let mut finals = finals.concat();
+    finals.sort_unstable_by_key(|last| last.game);
+    finals
 }
 
 /// The games of a group.

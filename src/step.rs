@@ -81,61 +81,6 @@ impl Observe<'_> {
     }
 }
 
-/// Looks for an action that cannot be played.
-pub(crate) struct Check<'a> {
-    pub(crate) game: &'a Game,
-    pub(crate) options: &'a Options,
-    /// The number of the first game in the batch.
-    pub(crate) first: usize,
-    pub(crate) blocks: &'a [Block],
-    pub(crate) actions: &'a [i64],
-    /// The games that are to move; `None` for all.
-    pub(crate) playing: Option<&'a [bool]>,
-}
-
-impl WithSimd for Check<'_> {
-    type Output = Option<usize>;
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) -> Option<usize> {
-        for_each_board!(self)
-    }
-}
-
-impl Check<'_> {
-    /// The first game whose action cannot be played.
-    #[inline(always)]
-    fn run<const STANDARD: bool>(self, rows: usize, columns: usize) -> Option<usize> {
-        let waits = mask(self.options.autoreset == Autoreset::Disabled);
-        let actions_of_rules = self.game.rules().num_actions() as u8;
-        for (index, (block, actions)) in
-            self.blocks.iter().zip(self.actions.chunks(BLOCK)).enumerate()
-        {
-            let chosen = actions_of(actions);
-            let mut playable = [0; BLOCK];
-            if self.options.illegal == Illegal::Lose {
-                for l in 0..BLOCK {
-                    playable[l] = mask(chosen[l] < actions_of_rules);
-                }
-            } else {
-                playable = legal_choices::<STANDARD>(self.game, block, &chosen, rows, columns);
-            }
-            for l in 0..BLOCK {
-                playable[l] = select(block.ended[l], !waits, playable[l]);
-            }
-            if let Some(playing) = self.playing {
-                for (l, &plays) in playing[index * BLOCK..].iter().take(BLOCK).enumerate() {
-                    playable[l] |= mask(!plays);
-                }
-            }
-            if let Some(lane) = playable[..actions.len()].iter().position(|&yes| yes == 0) {
-                return Some(self.first + index * BLOCK + lane);
-            }
-        }
-        None
-    }
-}
-
 /// Where the agent sits in the games of a block, and what the games draw their
 /// random numbers from.
 #[derive(Clone)]
@@ -160,6 +105,34 @@ pub(crate) struct Group<'a> {
     pub(crate) seat: Option<Player>,
 }
 
+/// The actions of the agents in a group.
+pub(crate) struct Agents<'a> {
+    actions: &'a [i64],
+    /// The games that are to move; `None` for all.
+    playing: Option<&'a [bool]>,
+    /// The actions as [`Group::check`] read them. What it has not seen is not played,
+    /// should somebody write to `actions` in the meantime.
+    chosen: [Lanes; GROUP],
+}
+
+impl<'a> Agents<'a> {
+    pub(crate) fn new(actions: &'a [i64], playing: Option<&'a [bool]>) -> Agents<'a> {
+        Agents { actions, playing, chosen: [[0; BLOCK]; GROUP] }
+    }
+
+    /// 255 for the games of a block that are to move.
+    #[inline(always)]
+    fn plays(&self, index: usize) -> Lanes {
+        let mut plays = [255; BLOCK];
+        if let Some(playing) = self.playing {
+            for (l, &yes) in playing[index * BLOCK..].iter().take(BLOCK).enumerate() {
+                plays[l] = mask(yes);
+            }
+        }
+        plays
+    }
+}
+
 /// A step under way: what it has come to so far in every block of a group.
 #[derive(Clone)]
 pub(crate) struct Turn {
@@ -175,9 +148,11 @@ impl Turn {
 
 /// A part of a step that is compiled for vector instructions. Each is a call of its
 /// own, since every copy of the sowing is compiled for every board and machine.
-enum Part<'a> {
-    /// The plies of the agents, in the games of the second list if there is one.
-    Agent(&'a [i64], Option<&'a [bool]>, &'a mut Turn),
+enum Part<'a, 'b> {
+    /// Reads the actions of the agents, and finds the first game where it cannot be played.
+    Check(&'a mut Agents<'b>, &'a mut Option<usize>),
+    /// The plies of the agents.
+    Agent(&'a Agents<'b>, &'a mut Turn),
     /// Actions of a policy in the games asked for.
     Choose(Policy, &'a [Lanes; GROUP], &'a mut [Lanes; GROUP]),
     /// The plies of the opponents in the games that wait for them.
@@ -187,13 +162,13 @@ enum Part<'a> {
 }
 
 /// A part of a step to do for a group.
-struct Task<'a, 'b> {
+struct Task<'a, 'b, 'c> {
     game: &'a Game,
     group: &'a mut Group<'b>,
-    part: Part<'a>,
+    part: Part<'a, 'c>,
 }
 
-impl WithSimd for Task<'_, '_> {
+impl WithSimd for Task<'_, '_, '_> {
     type Output = ();
 
     #[inline(always)]
@@ -202,13 +177,16 @@ impl WithSimd for Task<'_, '_> {
     }
 }
 
-impl Task<'_, '_> {
+impl Task<'_, '_, '_> {
     #[inline(always)]
     fn run<const STANDARD: bool>(self, rows: usize, columns: usize) {
         let group = self.group;
         match self.part {
-            Part::Agent(actions, playing, turn) => {
-                group.play_agents::<STANDARD>(actions, playing, turn, rows, columns);
+            Part::Check(agents, refused) => {
+                *refused = group.refused::<STANDARD>(agents, rows, columns);
+            }
+            Part::Agent(agents, turn) => {
+                group.play_agents::<STANDARD>(agents, turn, rows, columns);
             }
             Part::Choose(policy, asked, chosen) => {
                 *chosen = group.choose_by::<STANDARD>(policy, asked, rows, columns);
@@ -222,20 +200,26 @@ impl Task<'_, '_> {
 }
 
 impl Group<'_> {
-    fn task(&mut self, part: Part<'_>) {
+    fn task(&mut self, part: Part<'_, '_>) {
         Arch::new().dispatch(Task { game: self.game, group: self, part });
+    }
+
+    /// Reads the actions and tells the first game of the batch whose one cannot be played.
+    pub(crate) fn check(&mut self, agents: &mut Agents<'_>) -> Option<usize> {
+        let mut refused = None;
+        self.task(Part::Check(agents, &mut refused));
+        refused
     }
 
     /// A whole step; the opponent, if there is one, is a policy.
     pub(crate) fn step(
         mut self,
-        actions: &[i64],
-        playing: Option<&[bool]>,
+        agents: &Agents<'_>,
         opponent: Option<Policy>,
         rows: Rows<'_>,
     ) -> Vec<Final> {
         let mut turn = Turn::NONE;
-        self.task(Part::Agent(actions, playing, &mut turn));
+        self.agents(agents, &mut turn);
         if let Some(policy) = opponent {
             self.reply_by(policy, &mut turn);
         }
@@ -250,14 +234,18 @@ impl Group<'_> {
     }
 
     /// The plies of the agents, by actions that can be played.
-    pub(crate) fn agents(&mut self, actions: &[i64], turn: &mut Turn) {
-        self.task(Part::Agent(actions, None, turn));
+    pub(crate) fn agents(&mut self, agents: &Agents<'_>, turn: &mut Turn) {
+        self.task(Part::Agent(agents, turn));
     }
 
     /// The plies of the opponents in games that wait for them, by an action for
     /// every game.
     pub(crate) fn reply(&mut self, actions: &[i64], turn: &mut Turn) {
-        self.task(Part::Reply(&chosen_of(actions), turn));
+        let mut chosen = [[0; BLOCK]; GROUP];
+        for (chosen, actions) in chosen.iter_mut().zip(actions.chunks(BLOCK)) {
+            *chosen = actions_of(actions);
+        }
+        self.task(Part::Reply(&chosen, turn));
     }
 
     /// The same by a policy.
@@ -293,42 +281,59 @@ impl Group<'_> {
     }
 }
 
-/// The actions of a group as bytes.
-#[inline(always)]
-fn chosen_of(actions: &[i64]) -> [Lanes; GROUP] {
-    let mut chosen = [[0; BLOCK]; GROUP];
-    for (chosen, actions) in chosen.iter_mut().zip(actions.chunks(BLOCK)) {
-        *chosen = actions_of(actions);
-    }
-    chosen
-}
-
 impl Group<'_> {
+    /// Reads the actions of the agents and looks for one that cannot be played.
+    #[inline(always)]
+    fn refused<const STANDARD: bool>(
+        &self,
+        agents: &mut Agents<'_>,
+        rows: usize,
+        columns: usize,
+    ) -> Option<usize> {
+        let waits = mask(self.options.autoreset == Autoreset::Disabled);
+        let actions_of_rules = self.game.rules().num_actions() as u8;
+        let mut refused = None;
+        for (index, block) in self.blocks.iter().enumerate() {
+            let actions = agents.actions.chunks(BLOCK).nth(index).unwrap_or_default();
+            let chosen = actions_of(actions);
+            agents.chosen[index] = chosen;
+            let mut playable = [0; BLOCK];
+            if self.options.illegal == Illegal::Lose {
+                for l in 0..BLOCK {
+                    playable[l] = mask(chosen[l] < actions_of_rules);
+                }
+            } else {
+                playable = legal_choices::<STANDARD>(self.game, block, &chosen, rows, columns);
+            }
+            let plays = agents.plays(index);
+            for l in 0..BLOCK {
+                playable[l] = select(block.ended[l], !waits, playable[l]) | !plays[l];
+            }
+            let lane = playable[..actions.len()].iter().position(|&yes| yes == 0);
+            refused = refused.or(lane.map(|lane| self.first + index * BLOCK + lane));
+        }
+        refused
+    }
+
     /// The agents' plies, by actions that can be played.
     #[inline(always)]
     fn play_agents<const STANDARD: bool>(
         &mut self,
-        actions: &[i64],
-        playing: Option<&[bool]>,
+        agents: &Agents<'_>,
         turn: &mut Turn,
         rows: usize,
         columns: usize,
     ) {
+        let chosen = &agents.chosen;
         let actions_of_rules = self.game.rules().num_actions() as u8;
         let mut moves = [Moves::NONE; GROUP];
         let mut lost = [[0; BLOCK]; GROUP];
-        let chosen = chosen_of(actions);
         for index in 0..self.blocks.len() {
             let block = &self.blocks[index];
-            let moved = &mut moves[index].moved;
+            let (moved, plays) = (&mut moves[index].moved, agents.plays(index));
             for l in 0..BLOCK {
                 // Lanes without a game have no action.
-                moved[l] = mask(chosen[index][l] < actions_of_rules) & !block.ended[l];
-            }
-            if let Some(playing) = playing {
-                for (l, &plays) in playing[index * BLOCK..].iter().take(BLOCK).enumerate() {
-                    moved[l] &= mask(plays);
-                }
+                moved[l] = mask(chosen[index][l] < actions_of_rules) & !block.ended[l] & plays[l];
             }
             if self.options.illegal == Illegal::Lose {
                 let legal =
@@ -342,7 +347,7 @@ impl Group<'_> {
                 self.restart(index, rows * columns);
             }
         }
-        play::<STANDARD>(self.game, self.blocks, &mut moves, &chosen, rows, columns);
+        play::<STANDARD>(self.game, self.blocks, &mut moves, chosen, rows, columns);
         for (index, block) in self.blocks.iter_mut().enumerate() {
             turn.outcomes[index] = judge(self.options, block, &moves[index], &lost[index]);
             for l in 0..BLOCK {

@@ -2,19 +2,87 @@
 
 use std::hint;
 use std::process;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rayon_core::{ThreadPool, ThreadPoolBuilder};
 
 /// The games that a thread must have to be worth waking.
-const GAMES: usize = 16_384;
+const GAMES: usize = 4_096;
 
 /// How long a thread stays awake after a step for the next one. To wake it takes as long
 /// as it takes to step thousands of games.
 const AWAKE: Duration = Duration::from_millis(1);
+
+/// The tasks of some threads. Each begins with a share of its own, the same one every
+/// time, so that what it works on stays in its cache; then it helps the others, of
+/// which one may have been slow to wake.
+struct Shares<T>(Vec<Mutex<Vec<T>>>);
+
+impl<T> Shares<T> {
+    /// Shares of the tasks for `count` threads, or as many as there are tasks.
+    fn of(mut tasks: Vec<T>, count: usize) -> Shares<T> {
+        let count = count.min(tasks.len());
+        let share = tasks.len().div_ceil(count);
+        let share_of = |i| tasks.split_off(tasks.len().min((count - 1 - i) * share)).into();
+        Shares((0..count).map(share_of).collect())
+    }
+
+    fn empty(count: usize) -> Shares<T> {
+        Shares((0..count).map(|_| Mutex::default()).collect())
+    }
+
+    fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    fn len(&self) -> usize {
+        self.0.iter().map(|share| lock(share).len()).sum()
+    }
+
+    fn put(&self, share: usize, task: T) {
+        lock(&self.0[share]).push(task);
+    }
+
+    /// Takes tasks, each with the number of its share, until there are no more.
+    fn take(&self, own: usize, mut work: impl FnMut(usize, T)) {
+        for i in 0..self.count() {
+            let share = (own + i) % self.count();
+            let next = || lock(&self.0[share]).pop();
+            while let Some(task) = next() {
+                work(share, task);
+            }
+        }
+    }
+}
+
+/// Locks what stays whole when a thread panics.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Counts one down when it is dropped, even by a panic, lest others wait for ever.
+struct CountDown<'a>(&'a AtomicUsize);
+
+impl Drop for CountDown<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Release);
+    }
+}
+
+/// Waits for other threads without going to sleep; leaves the core to them if it takes long.
+fn spin_while(waits: impl Fn() -> bool) {
+    let mut turns = 0_u32;
+    while waits() {
+        turns += 1;
+        if turns.is_multiple_of(1024) {
+            thread::yield_now();
+        }
+        hint::spin_loop();
+    }
+}
 
 /// A number of threads, of which all but the calling one are started when they
 /// are first used.
@@ -60,48 +128,91 @@ impl Threads {
     }
 
     /// What `work` makes of every task, in no certain order.
-    ///
-    /// Each thread begins with a share of its own, the same one every time, so that
-    /// what it works on stays in its cache; then it helps the others, of which one
-    /// may have been slow to wake.
     pub(crate) fn map<T: Send, R: Send>(
         &mut self,
         tasks: impl Iterator<Item = T>,
         work: impl Fn(T) -> R + Sync,
     ) -> Vec<R> {
-        self.works.fetch_add(1, Ordering::Relaxed);
-        let mut tasks: Vec<T> = tasks.collect();
-        let count = self.count.min(tasks.len());
-        let pool = if count < 2 { None } else { self.pool() };
-        let Some(pool) = pool else {
+        let tasks: Vec<T> = tasks.collect();
+        if self.count.min(tasks.len()) < 2 {
             return tasks.into_iter().map(work).collect();
-        };
-        let share = tasks.len().div_ceil(count);
-        let shares: Vec<Mutex<Vec<T>>> = (0..count)
-            .map(|i| Mutex::new(tasks.split_off(tasks.len().min((count - 1 - i) * share))))
-            .collect();
+        }
+        let shares = Shares::of(tasks, self.count);
         let results = Mutex::new(Vec::new());
-        let take_from = |own: usize| {
+        self.everywhere(shares.count(), |own| {
             let mut mine = Vec::new();
-            for i in 0..count {
-                let share = &shares[(own + i) % count];
-                // A panic elsewhere leaves no half-taken task behind.
-                let next = || share.lock().unwrap_or_else(PoisonError::into_inner).pop();
-                while let Some(task) = next() {
-                    mine.push(work(task));
-                }
-            }
-            results.lock().unwrap_or_else(PoisonError::into_inner).append(&mut mine);
-        };
-        pool.in_place_scope(|scope| {
-            scope.spawn_broadcast(|_, thread| {
-                if thread.index() + 1 < count {
-                    take_from(thread.index() + 1);
-                }
-            });
-            take_from(0);
+            shares.take(own, |_, task| mine.push(work(task)));
+            lock(&results).append(&mut mine);
         });
         results.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As [`Threads::map`], once `check` has found nothing in any task; else the least
+    /// that it has found, and no task is worked on.
+    pub(crate) fn check_and_map<T: Send, R: Send, E: Copy + Ord + Send>(
+        &mut self,
+        tasks: impl Iterator<Item = T>,
+        check: impl Fn(&mut T) -> Option<E> + Sync,
+        work: impl Fn(T) -> R + Sync,
+    ) -> Result<Vec<R>, E> {
+        let mut tasks: Vec<T> = tasks.collect();
+        if self.count.min(tasks.len()) < 2 {
+            return match tasks.iter_mut().filter_map(check).min() {
+                Some(found) => Err(found),
+                None => Ok(tasks.into_iter().map(work).collect()),
+            };
+        }
+        let shares = Shares::of(tasks, self.count);
+        let checked = Shares::empty(shares.count());
+        let left = AtomicUsize::new(shares.len());
+        let (found, results) = (Mutex::new(None), Mutex::new(Vec::new()));
+        self.everywhere(shares.count(), |own| {
+            shares.take(own, |share, mut task| {
+                let _done = CountDown(&left);
+                if let Some(new) = check(&mut task) {
+                    let mut found = lock(&found);
+                    *found = Some(found.map_or(new, |old: E| old.min(new)));
+                }
+                checked.put(share, task);
+            });
+            spin_while(|| left.load(Ordering::Acquire) > 0);
+            if lock(&found).is_none() {
+                let mut mine = Vec::new();
+                checked.take(own, |_, task| mine.push(work(task)));
+                lock(&results).append(&mut mine);
+            }
+        });
+        match found.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some(found) => Err(found),
+            None => Ok(results.into_inner().unwrap_or_else(PoisonError::into_inner)),
+        }
+    }
+
+    /// Lets `count` threads do `work`, each with its own number.
+    fn everywhere(&mut self, count: usize, work: impl Fn(usize) + Sync) {
+        let works = Arc::clone(&self.works);
+        let Some(pool) = self.pool() else {
+            return work(0);
+        };
+        let left = AtomicUsize::new(pool.current_num_threads());
+        pool.in_place_scope(|scope| {
+            scope.spawn_broadcast(|_, thread| {
+                let _done = CountDown(&left);
+                if thread.index() + 1 < count {
+                    work(thread.index() + 1);
+                }
+            });
+            // Now those that stay awake find it.
+            works.fetch_add(1, Ordering::Release);
+            work(0);
+            // The scope would put this thread to sleep, which takes longer than the rest
+            // of the others' work as a rule.
+            let start = Instant::now();
+            spin_while(|| left.load(Ordering::Acquire) > 0 && start.elapsed() < AWAKE);
+            for _ in 0..20 {
+                hint::spin_loop(); // as long as they take to leave the scope
+            }
+        });
     }
 
     /// The threads beside the calling one; `None` if the system gives us none,

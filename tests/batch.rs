@@ -780,6 +780,44 @@ fn a_restored_game_has_its_plies_behind_it() {
     assert_eq!(batch.plies(3), 1);
 }
 
+// Speed
+
+/// Games that are sown side by side, without vector instructions, are sown no faster than
+/// one by one. The bound is far below what is measured (8 times with AVX-512), since the
+/// machine may be busy or have few instructions.
+#[cfg(not(debug_assertions))]
+#[test]
+fn games_are_sown_side_by_side() {
+    const PLIES: usize = 200;
+    const GAMES: usize = 1024;
+    let game = Game::new(Rules::KATRO);
+    let mut batch = Batch::new(game, GAMES, options(Autoreset::SameStep, Illegal::Refuse, None));
+    let seconds = |work: &mut dyn FnMut()| {
+        let start = std::time::Instant::now();
+        work();
+        start.elapsed().as_secs_f64()
+    };
+    let (mut together, mut one_by_one) = (f64::MAX, f64::MAX);
+    let mut position = game.start();
+    let mut random = Random(1);
+    for seed in 0..8 {
+        let mut rollout = || _ = batch.rollout(PLIES as u64, seed, &mut || true);
+        together = together.min(seconds(&mut rollout) / (PLIES * GAMES) as f64);
+        let mut play = || {
+            for _ in 0..10 * PLIES {
+                let action = random.action(&game, &position);
+                (position, _) = game.play(&position, action).unwrap();
+                if game.winner(&position).is_some() {
+                    position = game.start();
+                }
+            }
+        };
+        one_by_one = one_by_one.min(seconds(&mut play) / (10 * PLIES) as f64);
+    }
+    let ratio = one_by_one / together;
+    assert!(ratio > 2.5, "side by side only {ratio:.2} times as fast as one by one");
+}
+
 // Wrong arrays
 
 #[test]

@@ -1043,6 +1043,29 @@ def test_every_array_of_integers_is_accepted_and_left_alone(actions, copied):
     np.testing.assert_array_equal(actions, then)
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda step: step.to_move,
+        lambda step: step.captured,
+        lambda step: step.reward.view(np.int64),
+        lambda step: step.observation.reshape(-1)[: 8 * 5000].view(np.int64),
+        lambda step: step.observation.reshape(-1)[-8 * 5000 :].view(np.int64),
+    ],
+    ids=["to_move", "captured", "reward", "observation", "the end of observation"],
+)
+def test_actions_in_an_array_that_the_step_writes_into_are_read_before(view, threads):
+    batch = started(5000, copy=False, num_threads=threads)
+    actions = view(batch.reset())
+    actions[:] = np.arange(5000) % 6
+    batch.step(actions)
+    assert batch.boards()[:6] == [Board().play(action) for action in range(6)]
+    expected = started(5000)
+    expected.step(np.arange(5000) % 6)
+    assert batch.boards() == expected.boards()
+
+
 def test_actions_of_one_value_for_all_games_are_accepted():
     batch = started(3)
     batch.step(np.broadcast_to(np.int64(2), 3))

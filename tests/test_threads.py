@@ -218,6 +218,42 @@ def test_the_first_of_several_illegal_actions_is_named_whatever_the_threads():
         assert batch.boards() == [katro.Board()] * 5000
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_actions_that_change_during_a_step_are_refused_or_played_as_they_were_checked(threads):
+    # An action that was not checked would be played on an empty column.
+    n = 5000
+    batch = Batch(n, num_threads=threads, copy=False)
+    batch.reset()
+    actions = np.zeros(n, int)
+    over = threading.Event()
+
+    def work(i):
+        if i == 1:
+            rng = np.random.default_rng(0)
+            while not over.is_set():
+                actions[:] = rng.integers(6, size=n)
+                actions[-1] = rng.integers(-1, 7)
+            return None
+        played = refused = 0
+        for _ in range(600):
+            try:
+                step = batch.step(actions)
+            except katro.IllegalMoveError:
+                refused += 1
+                batch.reset()
+                continue
+            played += 1
+            over_now = step.terminated | step.truncated
+            assert (step.observation.reshape(n, -1).sum(axis=1) == 72).all()
+            assert (step.laps[~over_now] > 0).all()
+        over.set()
+        return played, refused
+
+    played, refused = in_threads(work, 2)[0]
+    assert played > 10
+    assert refused > 10
+
+
 # Processes
 
 

@@ -197,7 +197,7 @@ impl PyBatch {
                 None
             }
         };
-        let kept = (!copy).then(|| Columns::new(py, batch.game(), batch.len()));
+        let kept = (!copy).then(|| Columns::new(py, batch.game(), batch.len())).transpose()?;
         Ok(PyBatch { batch, callable, seat, kept, num_threads, started: false })
     }
 
@@ -649,9 +649,9 @@ impl PyBatch {
     }
 
     /// The arrays to write a step into.
-    fn columns(&self, py: Python<'_>) -> Columns {
+    fn columns(&self, py: Python<'_>) -> PyResult<Columns> {
         match &self.kept {
-            Some(columns) => columns.clone_ref(py),
+            Some(columns) => Ok(columns.clone_ref(py)),
             None => Columns::new(py, self.batch.game(), self.batch.len()),
         }
     }
@@ -772,7 +772,7 @@ impl PyBatch {
 
     /// The arrays of the games as they stand.
     fn written(&mut self, py: Python<'_>, turns: &[Turn]) -> PyResult<Columns> {
-        let columns = self.columns(py);
+        let columns = self.columns(py)?;
         let game = *self.batch.game();
         columns.write(py, &game, |rows| self.batch.write(turns, rows))?;
         Ok(columns)
@@ -786,13 +786,17 @@ impl PyBatch {
         games: Option<&[bool]>,
     ) -> PyResult<(Columns, Option<Bound<'py, PyAny>>)> {
         self.check_started(py)?;
-        let numbers = input::actions(actions, self.batch.len())?;
-        let columns = self.columns(py);
+        let columns = self.columns(py)?;
+        // A callable might write to the actions while they are in use.
+        let may_change =
+            |range| self.callable.is_some() || self.kept.is_some() && columns.overlap(py, &range);
+        let numbers = input::actions(actions, self.batch.len(), may_change)?;
+        let numbers = numbers.as_slice();
         let game = *self.batch.game();
         let finals = match &self.callable {
-            None => columns.write(py, &game, |rows| self.batch.step_some(&numbers, games, rows))?,
+            None => columns.write(py, &game, |rows| self.batch.step_some(numbers, games, rows))?,
             Some(_) => self.or_undo(|this| {
-                columns.write_attached(py, &game, |rows| this.step_outside(py, &numbers, rows))?
+                columns.write_attached(py, &game, |rows| this.step_outside(py, numbers, rows))?
             })?,
         }
         .map_err(|error| self.step_error(actions, error))?;
@@ -842,7 +846,7 @@ impl PyBatch {
             .and_then(|name| name.extract::<String>())
             .unwrap_or_else(|_| shown(callable));
         let answer = callable.call1((observations, masks))?;
-        let actions = input::actions(&answer, waiting.len()).map_err(|error| {
+        let actions = input::actions(&answer, waiting.len(), |_| false).map_err(|error| {
             let message = format!("the opponent {name}: {}", error.value(py));
             if error.is_instance_of::<PyTypeError>(py) {
                 PyTypeError::new_err(message)
@@ -850,7 +854,7 @@ impl PyBatch {
                 PyValueError::new_err(message)
             }
         })?;
-        self.batch.replies(&actions, turns).map_err(|error| match error {
+        self.batch.replies(actions.as_slice(), turns).map_err(|error| match error {
             StepError::Illegal { game, error } => {
                 IllegalMoveError::new_err(format!("the opponent {name} in game {game}: {error}"))
             }

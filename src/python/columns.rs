@@ -1,9 +1,15 @@
 //! The arrays of a step as NumPy has them.
 
-use numpy::{PyArray1, PyArray2, PyArray3, PyArrayMethods};
+use std::ops::Range;
+
+use numpy::ndarray::{Dimension, IntoDimension};
+use numpy::{
+    Element, PyArray, PyArray1, PyArray2, PyArray3, PyArrayMethods, PyUntypedArrayMethods, dtype,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
 use crate::{Game, Rows};
@@ -25,25 +31,24 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// New arrays for `n` games.
-    pub(super) fn new(py: Python<'_>, game: &Game, n: usize) -> Columns {
+    /// New arrays for `n` games, to be written before anybody sees them.
+    pub(super) fn new(py: Python<'_>, game: &Game, n: usize) -> PyResult<Columns> {
         let rules = game.rules();
-        let numbers = || PyArray1::zeros(py, n, false).unbind();
         let flags = || PyArray1::zeros(py, n, false).unbind();
-        Columns {
+        Ok(Columns {
             games: n,
-            observation: PyArray3::zeros(py, [n, 2 * rules.rows(), rules.columns()], false)
-                .unbind(),
-            action_mask: PyArray2::zeros(py, [n, rules.num_actions()], false).unbind(),
-            reward: PyArray1::zeros(py, n, false).unbind(),
+            observation: new(py, (n, 2 * rules.rows(), rules.columns()), n)?,
+            action_mask: new(py, (n, rules.num_actions()), n)?,
+            reward: new(py, (n,), n)?,
+            // Not every byte is a bool.
             terminated: flags(),
             truncated: flags(),
-            to_move: numbers(),
-            winner: numbers(),
-            captured: numbers(),
-            laps: numbers(),
-            bound: rules.binds().then(|| PyArray2::zeros(py, [n, 2], false).unbind()),
-        }
+            to_move: new(py, (n,), n)?,
+            winner: new(py, (n,), n)?,
+            captured: new(py, (n,), n)?,
+            laps: new(py, (n,), n)?,
+            bound: rules.binds().then(|| new(py, (n, 2), n)).transpose()?,
+        })
     }
 
     /// The same arrays once more.
@@ -61,6 +66,21 @@ impl Columns {
             laps: self.laps.clone_ref(py),
             bound: self.bound.as_ref().map(|bound| bound.clone_ref(py)),
         }
+    }
+
+    /// Whether one of the arrays has memory in a range of addresses.
+    pub(super) fn overlap(&self, py: Python<'_>, range: &Range<usize>) -> bool {
+        let bound = self.bound.as_ref().is_some_and(|bound| overlaps(bound.bind(py), range));
+        bound
+            || overlaps(self.observation.bind(py), range)
+            || overlaps(self.action_mask.bind(py), range)
+            || overlaps(self.reward.bind(py), range)
+            || overlaps(self.terminated.bind(py), range)
+            || overlaps(self.truncated.bind(py), range)
+            || overlaps(self.to_move.bind(py), range)
+            || overlaps(self.winner.bind(py), range)
+            || overlaps(self.captured.bind(py), range)
+            || overlaps(self.laps.bind(py), range)
     }
 
     /// Lets `work` write the arrays while other Python threads run.
@@ -134,4 +154,27 @@ impl Columns {
         }
         Ok(infos)
     }
+}
+
+/// A new array, of zeros or, as to clear many takes longer than to write them, of anything.
+fn new<'py, T: Element, I: IntoDimension + IntoPyObject<'py>>(
+    py: Python<'py>,
+    shape: I,
+    games: usize,
+) -> PyResult<Py<PyArray<T, I::Dim>>> {
+    static EMPTY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    if games < 256 {
+        return Ok(PyArray::zeros(py, shape, false).unbind());
+    }
+    let array = EMPTY.import(py, "numpy", "empty")?.call1((shape, dtype::<T>(py)))?;
+    Ok(array.cast_into::<PyArray<T, I::Dim>>()?.unbind())
+}
+
+/// Whether an array without gaps has memory in a range of addresses.
+fn overlaps<T: Element, D: Dimension>(
+    array: &Bound<'_, PyArray<T, D>>,
+    range: &Range<usize>,
+) -> bool {
+    let start = array.data().addr();
+    start < range.end && range.start < start + array.len() * size_of::<T>()
 }

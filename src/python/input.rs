@@ -1,6 +1,11 @@
 //! What Python hands in, checked: integers and arrays of any kind.
 
-use numpy::{PyArray1, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArray, PyUntypedArrayMethods};
+use std::ops::Range;
+
+use numpy::{
+    PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArrayDyn, PyUntypedArray,
+    PyUntypedArrayMethods,
+};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -193,12 +198,37 @@ pub(super) fn integers(value: &Bound<'_, PyAny>, what: &str) -> PyResult<(Vec<i6
     Ok((numbers, shape))
 }
 
-/// The actions of a batch, one for each of `n` games.
-pub(super) fn actions(value: &Bound<'_, PyAny>, n: usize) -> PyResult<Vec<i64>> {
+/// The actions of a batch: the array that was given, where that is possible.
+pub(super) enum Actions<'py> {
+    Given(PyReadonlyArray1<'py, i64>),
+    Copied(Vec<i64>),
+}
+
+impl Actions<'_> {
+    /// The actions, one for each game.
+    pub(super) fn as_slice(&self) -> &[i64] {
+        match self {
+            Actions::Given(array) => array.as_slice().expect("only such arrays are not copied"),
+            Actions::Copied(actions) => actions,
+        }
+    }
+}
+
+/// The actions of a batch, one for each of `n` games; copied if their memory `may_change`
+/// while they are in use.
+pub(super) fn actions<'py>(
+    value: &Bound<'py, PyAny>,
+    n: usize,
+    may_change: impl FnOnce(Range<usize>) -> bool,
+) -> PyResult<Actions<'py>> {
     if let Ok(array) = value.cast::<PyArray1<i64>>()
         && array.len() == n
     {
-        return Ok(array.try_readonly()?.as_array().to_vec());
+        let array = array.try_readonly()?;
+        return Ok(match array.as_slice() {
+            Ok(slice) if !may_change(addresses(slice)) => Actions::Given(array),
+            _ => Actions::Copied(array.as_array().to_vec()),
+        });
     }
     let (actions, shape) = integers(value, "actions")?;
     if shape != [n] {
@@ -207,7 +237,13 @@ pub(super) fn actions(value: &Bound<'_, PyAny>, n: usize) -> PyResult<Vec<i64>> 
             tuple(&shape)
         )));
     }
-    Ok(actions)
+    Ok(Actions::Copied(actions))
+}
+
+/// The addresses of a slice.
+fn addresses<T>(slice: &[T]) -> Range<usize> {
+    let bytes = slice.as_ptr_range();
+    bytes.start.addr()..bytes.end.addr()
 }
 
 /// A shape as Python writes it.
