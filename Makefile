@@ -3,9 +3,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+INTEGRATIONS := .venv-integrations
 SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find src -name '*.rs')
 
-.PHONY: demo test lint format bench clean
+.PHONY: demo test test-integrations lint format bench clean
 
 # Trains an agent by self-play and reports how strong it got.
 demo: $(VENV)/.demo
@@ -15,6 +16,14 @@ demo: $(VENV)/.demo
 test: $(VENV)/.test
 	cargo test --release
 	$(BIN)/python -m pytest
+
+# Runs the tests of the adapters and of the examples in an environment with all of their
+# frameworks, some 9 GB; `make test` does without. Each in a process of its own: JAX, for
+# one, does not bear the forks that others make.
+test-integrations: $(INTEGRATIONS)/.katro
+	for file in tests/integrations/test_*.py; do \
+		$(INTEGRATIONS)/bin/python -m pytest $$file || exit 1; \
+	done
 
 lint: $(VENV)/.test
 	cargo fmt --check
@@ -36,7 +45,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benches/throughput.py
 
 clean:
-	rm -rf $(VENV) target python/katro/*.so
+	rm -rf $(VENV) $(INTEGRATIONS) target python/katro/*.so
 
 $(BIN)/maturin:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "katro needs Python >= 3.10")'
@@ -47,4 +56,13 @@ $(BIN)/maturin:
 # `demo` or `test`.
 $(VENV)/.%: $(BIN)/maturin $(SOURCES)
 	. $(BIN)/activate && maturin develop --release --extras $*
+	touch $@
+
+$(INTEGRATIONS)/.frameworks: $(BIN)/maturin tests/integrations/requirements.txt
+	$(PYTHON) -m venv $(INTEGRATIONS)
+	$(INTEGRATIONS)/bin/python -m pip install --quiet -r tests/integrations/requirements.txt
+	touch $@
+
+$(INTEGRATIONS)/.katro: $(INTEGRATIONS)/.frameworks $(SOURCES)
+	VIRTUAL_ENV=$(abspath $(INTEGRATIONS)) $(BIN)/maturin develop --release
 	touch $@
