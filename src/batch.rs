@@ -10,7 +10,7 @@ use crate::policy::Policy;
 use crate::position::{Player, Position};
 use crate::random::Stream;
 use crate::rows::{Rows, write_grid};
-use crate::step::{Agents, Counts, GROUP, Group, Observe, Rollout, Seats, Turn};
+use crate::step::{Agents, Counts, GROUP, Group, Rollout, Seats, Turn};
 use crate::threads::Threads;
 
 /// When a game that has ended starts again.
@@ -310,9 +310,8 @@ impl Batch {
     /// # Panics
     ///
     /// If `rows` are not those of [`Arrays::new`](crate::Arrays::new) for this batch.
-    pub fn observe(&self, rows: Rows<'_>) {
-        assert!(rows.fit(&self.game, self.len), "these are not the arrays of this batch");
-        Arch::new().dispatch(Observe { game: &self.game, blocks: &self.blocks, rows });
+    pub fn observe(&mut self, rows: Rows<'_>) {
+        self.write(&self.turns(), rows);
     }
 
     /// Plays one ply in every game, and the opponent's answer to it if it is a

@@ -56,31 +56,6 @@ fn legal_choices<const STANDARD: bool>(
     legal
 }
 
-/// Writes the games of some blocks as they stand.
-pub(crate) struct Observe<'a> {
-    pub(crate) game: &'a Game,
-    pub(crate) blocks: &'a [Block],
-    pub(crate) rows: Rows<'a>,
-}
-
-impl WithSimd for Observe<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) {
-        for_each_board!(self);
-    }
-}
-
-impl Observe<'_> {
-    #[inline(always)]
-    fn run<const STANDARD: bool>(self, rows: usize, columns: usize) {
-        for (block, mut chunk) in self.blocks.iter().zip(self.rows.chunks(self.game, BLOCK)) {
-            chunk.write::<STANDARD>(self.game, block, &Outcome::NONE, rows, columns);
-        }
-    }
-}
-
 /// Where the agent sits in the games of a block, and what the games draw their
 /// random numbers from.
 #[derive(Clone)]

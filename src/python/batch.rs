@@ -434,7 +434,7 @@ impl PyBatch {
     }
 
     /// Returns (n, actions) bool, true for a legal action; all true where the game is over.
-    fn action_masks<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray2<bool>> {
+    fn action_masks<'py>(&mut self, py: Python<'py>) -> Bound<'py, PyArray2<bool>> {
         let mut arrays = Arrays::new(self.batch.game(), self.batch.len());
         self.batch.observe(arrays.rows());
         let masks = arrays.action_mask.into_iter().map(|mask| mask != 0).collect();
