@@ -103,14 +103,16 @@ def test_jax_keeps_64_bits_if_it_may(jnp):
 
 @pytest.mark.parametrize("offset", range(0, 128, 16))
 def test_jax_shares_memory_only_where_it_is_aligned_to_64_bytes(offset, jnp):
+    import jax
+
     space = np.zeros(36 * 64 + 256, np.uint8)
     start = -address(space) % 64 + offset
     array = space[start : start + 36 * 64].reshape(64, 6, 6)
     array[:] = katro.Batch(64).reset().observation
     aligned = address(array) % 64 == 0
     assert aligned == (offset % 64 == 0)
-    shared = jnp.from_dlpack(array)
-    assert (shared.unsafe_buffer_pointer() == address(array)) == aligned
+    for shared in (jnp.from_dlpack(array), jax.device_put(array)):
+        assert (shared.unsafe_buffer_pointer() == address(array)) == aligned
     for copied in (jnp.array(array), jnp.asarray(array)):
         assert copied.unsafe_buffer_pointer() != address(array)
     if not aligned:
