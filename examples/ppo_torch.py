@@ -7,9 +7,10 @@ Needs `pip install "katro[torch]"`. The agent moves once per step and the oppone
 within it; the reward is 1 for a game won and -1 for a game lost, and the seat is drawn for each
 game. At the end the agent plays matches, from both seats, against random and greedy.
 
-Greedy leaves nothing to chance and all games start alike, so an agent that trains against it
-learns whole games by heart. The matches begin with random plies, and tell what it has learnt
-besides. A win rate against random says little, since plain greed wins 98 % of those games.
+Greedy leaves little to chance and all games start alike, so an agent that trains against it
+learns whole games by heart: after two minutes it won 46 % of them from the start, but 8 % after
+four random plies. The matches begin with such plies, and tell what it has learnt besides. A win
+rate against random says little, since plain greed wins 98 % of those games.
 
 A budget of seconds buys more steps on a faster machine. With `--steps` the same seed gives
 the same weights on the same machine.
