@@ -1,0 +1,236 @@
+"""The examples that need a framework: examples/ppo_torch.py."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import katro
+
+torch = pytest.importorskip("torch")
+torch.set_num_threads(1)
+
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+
+
+@pytest.fixture(scope="module")
+def ppo():
+    sys.path.insert(0, str(EXAMPLES))
+    try:
+        import ppo_torch
+    finally:
+        sys.path.remove(str(EXAMPLES))
+    return ppo_torch
+
+
+def run(*arguments):
+    return subprocess.run(
+        [sys.executable, "-W", "error", str(EXAMPLES / "ppo_torch.py"), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+
+
+def agent_of(ppo, rules="katro-4x4", seed=0):
+    """An agent that prefers some actions, unlike one that has learnt nothing."""
+    torch.manual_seed(seed)
+    agent = ppo.Agent(katro.Rules.named(rules))
+    torch.nn.init.normal_(agent.actor.weight)
+    return agent
+
+
+def test_ppo_trains_saves_and_says_how_strong_it_is(ppo, tmp_path):
+    arguments = ("--rules", "katro-4x4", "--games", 100, "--envs", 64, "--out", tmp_path)
+    done = run("--seconds", 5, *arguments)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr == ""
+    assert re.search(
+        r"100% +[\d,]+ steps, [\d,]+ a second: won [\d.]+% of [\d,]+ games", done.stdout
+    )
+    assert f"saved {tmp_path / 'weights.pt'}" in done.stdout
+    for name in ("random", "greedy"):
+        assert f"ppo against {name}: " in done.stdout
+    assert len(re.findall(r"win rate [\d.]+% \(95 %: [\d.]+% to [\d.]+%\)", done.stdout)) == 2
+    agent = ppo.Agent(katro.Rules.named("katro-4x4"))
+    agent.load_state_dict(torch.load(tmp_path / "weights.pt", weights_only=True))
+    assert agent.actor.weight.any()
+
+
+def test_the_same_seed_and_steps_give_the_same_weights(tmp_path):
+    weights = []
+    for seed in (1, 1, 2):
+        out = tmp_path / str(len(weights))
+        done = run("--steps", 4000, "--seed", seed, "--games", 2, "--envs", 64, "--out", out)
+        assert done.returncode == 0, done.stderr
+        weights.append(torch.load(out / "weights.pt", weights_only=True))
+    same = [all(torch.equal(weights[0][key], other[key]) for key in other) for other in weights]
+    assert same == [True, True, False]
+
+
+@pytest.mark.parametrize("wrong", [("--seconds", 0), ("--steps", 0), ("--opponent", "nobody")])
+def test_wrong_arguments_are_refused(wrong, tmp_path):
+    done = run(*wrong, "--out", tmp_path)
+    assert done.returncode != 0
+    assert "must be more than 0" in done.stderr or "nobody" in done.stderr
+
+
+def test_an_illegal_action_has_the_probability_0_and_no_gradient(ppo):
+    agent = agent_of(ppo)
+    envs = katro.Batch(64, rules="katro-4x4", autoreset_mode="SameStep")
+    steps = [envs.reset(seed=0)]
+    for _ in range(60):
+        steps.append(envs.step(envs.choose("random")))
+    grids = torch.from_numpy(np.concatenate([step.observation for step in steps]))
+    masks = torch.from_numpy(np.concatenate([step.action_mask for step in steps])).bool()
+    assert not masks.all()
+    log_probs, values = agent(grids, masks)
+    assert (log_probs.exp()[~masks] == 0).all()
+    assert torch.allclose(log_probs.exp().sum(dim=1), torch.ones(len(masks)))
+    drawn = log_probs.exp().multinomial(500, replacement=True)
+    assert masks.gather(1, drawn).all()
+    entropy = ppo.entropy_of(log_probs)
+    legal = torch.distributions.Categorical(logits=agent(grids, torch.ones_like(masks))[0])
+    full = ppo.entropy_of(agent(grids, torch.ones_like(masks))[0])
+    assert torch.allclose(full, legal.entropy(), atol=1e-5)
+    (entropy.sum() + values.sum() + log_probs[masks].sum()).backward()
+    for weight in agent.parameters():
+        assert weight.grad.isfinite().all()
+
+
+def test_one_legal_action_is_certain(ppo):
+    masks = torch.tensor([[False, True, False, False]])
+    log_probs, _ = agent_of(ppo)(torch.ones(1, 4, 4, dtype=torch.uint8), masks)
+    assert log_probs.exp().tolist() == [[0, 1, 0, 0]]
+    assert ppo.entropy_of(log_probs).item() == 0
+
+
+def test_the_agent_tells_small_numbers_of_seeds_apart(ppo):
+    agent = ppo.Agent(katro.Rules())
+    assert len({tuple(row) for row in agent.features.tolist()}) == 73
+    assert agent.features[[0, 3, 11]].tolist() == [[0] * 5, [0, 0, 1, 0, 0], [0, 0, 0, 1, 1]]
+
+
+def advantages_by_hand(ppo, rewards, values, following, ends):
+    """Sums of discounted errors, game by game, up to the end of the game or of the rollout."""
+    steps, games = rewards.shape
+    result = np.zeros((steps, games))
+    for game in range(games):
+        for t in range(steps):
+            for later in range(t, steps):
+                error = rewards[later, game] - values[later, game]
+                error += ppo.DISCOUNT * following[later, game]
+                result[t, game] += (ppo.DISCOUNT * ppo.TRACE) ** (later - t) * error
+                if ends[later, game]:
+                    break
+    return result
+
+
+def test_advantages_are_those_of_a_plain_loop(ppo):
+    rng = np.random.default_rng(0)
+    shape = (40, 5)
+    rewards, values, following = rng.normal(size=(3, *shape))
+    terminated, truncated = rng.random((2, *shape)) < 0.1
+    following[terminated] = 0
+    ends = terminated | truncated
+    assert terminated.any()
+    assert (truncated & ~terminated).any()
+    tensors = map(torch.from_numpy, (rewards, values, following, ends))
+    expected = advantages_by_hand(ppo, rewards, values, following, ends)
+    assert np.allclose(ppo.advantages_of(*tensors), expected)
+
+
+def test_nothing_of_the_next_game_reaches_back_over_the_end(ppo):
+    shape = (6, 2)
+    torch.manual_seed(0)
+    rewards, values, following = torch.randn(3, *shape)
+    ends = torch.zeros(shape, dtype=torch.bool)
+    ends[2] = True
+    before = ppo.advantages_of(rewards, values, following, ends)
+    rewards[3:], values[3:], following[3:] = 9, 9, 9
+    after = ppo.advantages_of(rewards, values, following, ends)
+    assert torch.equal(before[:3], after[:3])
+    assert not torch.equal(before[3:], after[3:])
+
+
+@pytest.mark.parametrize("seat", [0, 1])
+@pytest.mark.parametrize("max_plies", [8, 9])
+def test_what_follows_a_step_is_worth_what_its_position_is_to_the_agent(
+    ppo, seat, max_plies, monkeypatch
+):
+    monkeypatch.setattr(ppo, "ROLLOUT", 60)
+    agent = agent_of(ppo)
+    envs = katro.KatroVectorEnv(
+        16,
+        rules="katro-4x4",
+        opponent="random",
+        seat=seat,
+        max_plies=max_plies,
+        autoreset_mode="SameStep",
+    )
+    twin = katro.KatroVectorEnv(
+        16,
+        rules="katro-4x4",
+        opponent="random",
+        seat=seat,
+        max_plies=max_plies,
+        autoreset_mode="SameStep",
+    )
+    seen = envs.reset(seed=0)
+    observations, infos = twin.reset(seed=0)
+    rollout, _ = ppo.collect(agent, envs, seen)
+    counts = {"won": 0, "cut off": 0, "cut off before the answer": 0}
+    for t in range(60):
+        assert rollout.grids[t].tolist() == observations.tolist()
+        assert rollout.masks[t].tolist() == infos["action_mask"].astype(bool).tolist()
+        assert rollout.masks[t].gather(1, rollout.actions[t][:, None]).all()
+        observations, rewards, terminated, truncated, infos = twin.step(rollout.actions[t].numpy())
+        assert rollout.rewards[t].tolist() == rewards.tolist()
+        assert rollout.ends[t].tolist() == (terminated | truncated).tolist()
+        for game in range(16):
+            grid, mask, sign = observations[game], infos["action_mask"][game], 1
+            if truncated[game]:
+                final = infos["final_info"]
+                grid, mask = infos["final_obs"][game], final["action_mask"][game]
+                sign = 1 if final["to_move"][game] == seat else -1
+            with torch.no_grad():
+                value = agent(torch.from_numpy(grid)[None], torch.from_numpy(mask)[None].bool())[
+                    1
+                ].item()
+            expected = 0 if terminated[game] else sign * value
+            assert rollout.following[t, game].item() == pytest.approx(expected, abs=1e-5)
+            counts["won"] += terminated[game]
+            counts["cut off"] += truncated[game]
+            counts["cut off before the answer"] += sign < 0
+    assert counts["won"] > 5
+    assert counts["cut off"] > 20
+    assert (counts["cut off before the answer"] > 0) == ((max_plies + seat) % 2 == 1)
+
+
+def test_an_update_makes_what_paid_more_likely(ppo):
+    agent = agent_of(ppo)
+    batch = katro.Batch(64, rules="katro-4x4")
+    step = batch.reset()
+    grids = torch.from_numpy(step.observation).expand(8, 64, 4, 4)
+    masks = torch.from_numpy(step.action_mask).bool().expand(8, 64, 4)
+    with torch.no_grad():
+        before, values = agent(grids[0], masks[0])
+    actions = torch.arange(64).remainder(4).expand(8, 64)
+    rewards = torch.where(actions == 2, 1.0, -1.0)
+    rollout = ppo.Rollout(
+        grids=grids,
+        masks=masks,
+        actions=actions,
+        log_probs=before.gather(1, actions[0][:, None])[:, 0].expand(8, 64),
+        values=values.expand(8, 64),
+        rewards=rewards,
+        ends=torch.ones(8, 64, dtype=torch.bool),
+        following=torch.zeros(8, 64),
+    )
+    ppo.update(agent, torch.optim.Adam(agent.parameters(), 1e-3), rollout)
+    after = agent(grids[0], masks[0])[0]
+    assert (after[:, 2] > before[:, 2]).all()
