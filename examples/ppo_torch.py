@@ -1,16 +1,13 @@
 """Masked PPO in one file of PyTorch: learns against an opponent inside the environment.
 
-    python examples/ppo_torch.py                                   two minutes against random
-    python examples/ppo_torch.py --opponent greedy --seconds 600
+    python examples/ppo_torch.py                     two minutes against random
+    python examples/ppo_torch.py --opponent greedy
 
 Needs `pip install "katro[torch]"`. The agent moves once per step and the opponent answers
 within it; the reward is 1 for a game won and -1 for a game lost, and the seat is drawn for each
-game. At the end the agent plays matches, from both seats, against random and greedy.
-
-Greedy leaves little to chance and all games start alike, so an agent that trains against it
-learns whole games by heart: after two minutes it won 46 % of them from the start, but 8 % after
-four random plies. The matches begin with such plies, and tell what it has learnt besides. A win
-rate against random says little, since plain greed wins 98 % of those games.
+game. At the end the agent plays matches, from both seats, against random and greedy. They begin
+with a few random plies, since against an opponent that leaves little to chance whole games can
+be learnt by heart.
 
 A budget of seconds buys more steps on a faster machine. With `--steps` the same seed gives
 the same weights on the same machine.
@@ -43,7 +40,12 @@ MAX_PLIES = 600  # hardly a game between players that try to win takes longer
 
 
 class Agent(nn.Module):
-    """Policy and value of a position, as the player to move sees it."""
+    """Policy and value of a position.
+
+    Where the sowing of a ply ends is hard to see for a network and free to ask the engine for.
+    So the logit of an action is what the network makes of its afterstate, the grid after the
+    ply as the player to move next sees it.
+    """
 
     features: Tensor
 
@@ -56,23 +58,26 @@ class Agent(nn.Module):
         self.register_buffer("features", torch.stack(planes, dim=1).float(), persistent=False)
         inputs = 2 * rules.rows * rules.columns * len(planes)
         self.body = nn.Sequential(
-            nn.Flatten(), nn.Linear(inputs, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, HIDDEN), nn.ReLU()
+            nn.Linear(inputs, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, HIDDEN), nn.ReLU()
         )
-        self.actor = nn.Linear(HIDDEN, rules.num_actions)
+        self.actor = nn.Linear(HIDDEN, 1)
         self.critic = nn.Linear(HIDDEN, 1)
         nn.init.zeros_(self.actor.weight)  # starts as the random player
 
-    def forward(self, grids: Tensor, masks: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns log-probabilities (n, actions), -inf if illegal, and values (n)."""
-        hidden = self.body(self.features[grids.int()])
-        logits = self.actor(hidden).masked_fill(~masks, -torch.inf)
-        return logits.log_softmax(dim=1), self.critic(hidden).squeeze(1)
+    def hidden(self, grids: Tensor) -> Tensor:
+        """Returns (..., hidden) of grids (..., 2 * rows, columns)."""
+        hidden: Tensor = self.body(self.features[grids.int()].flatten(-3))
+        return hidden
 
-    def value(self, grids: NDArray[np.uint8]) -> Tensor:
-        """Returns (n), not to be learnt from."""
-        with torch.no_grad():
-            values: Tensor = self.critic(self.body(self.features[torch.from_numpy(grids).int()]))
-        return values.squeeze(1)
+    def policy(self, afterstates: Tensor, masks: Tensor) -> Tensor:
+        """Returns log-probabilities (n, actions), -inf if illegal."""
+        logits: Tensor = self.actor(self.hidden(afterstates)).squeeze(-1)
+        return logits.masked_fill(~masks, -torch.inf).log_softmax(dim=1)
+
+    def value(self, grids: Tensor) -> Tensor:
+        """Returns (n), as the player to move sees it."""
+        values: Tensor = self.critic(self.hidden(grids)).squeeze(-1)
+        return values
 
 
 def entropy_of(log_probs: Tensor) -> Tensor:
@@ -87,6 +92,7 @@ class Rollout(NamedTuple):
     """Steps of all games, (steps, n, ...) each."""
 
     grids: Tensor
+    afterstates: Tensor
     masks: Tensor
     actions: Tensor
     log_probs: Tensor
@@ -96,37 +102,35 @@ class Rollout(NamedTuple):
     following: Tensor  # the value of the position after the step, 0 if the game was decided
 
 
+@torch.no_grad()
 def collect(
-    agent: Agent, envs: katro.KatroVectorEnv, seen: tuple[Any, dict[str, Any]]
-) -> tuple[Rollout, tuple[Any, dict[str, Any]]]:
-    """Plays on from the observations and information of the last step."""
-    observations, infos = seen
+    agent: Agent, envs: katro.KatroVectorEnv, observations: Any
+) -> tuple[Rollout, NDArray[np.uint8]]:
+    """Plays on from the observations of the last step."""
     steps: list[tuple[Tensor, ...]] = []
     for _ in range(ROLLOUT):
-        grids, masks = torch.from_numpy(observations), torch.from_numpy(infos["action_mask"]).bool()
-        seats = infos["to_move"]
-        with torch.no_grad():
-            log_probs, values = agent(grids, masks)
+        grids = torch.from_numpy(observations)
+        afterstates, masks = map(torch.from_numpy, envs.afterstates())
+        log_probs, values = agent.policy(afterstates, masks), agent.value(grids)
         actions = log_probs.exp().multinomial(1)
         observations, rewards, terminated, truncated, infos = envs.step(actions[:, 0].numpy())
         cut_off = torch.zeros(len(values))
         if truncated.any():
-            # Such a game could have gone on: what it was worth is the value of its last position.
-            # Where the limit came between the agent's ply and the answer, the last position is
-            # seen by the opponent, and so is its value.
-            finals = agent.value(np.stack(infos["final_obs"][truncated]))
-            own = torch.from_numpy((infos["final_info"]["to_move"] == seats)[truncated])
-            cut_off[torch.from_numpy(truncated)] = torch.where(own, finals, -finals)
+            # Such a game could have gone on: what it was worth is the value of its last
+            # position, in which, as in every observation here, the agent is to move.
+            finals = torch.from_numpy(np.stack(infos["final_obs"][truncated]))
+            cut_off[torch.from_numpy(truncated)] = agent.value(finals)
         ends = torch.from_numpy(terminated | truncated)
         taken = log_probs.gather(1, actions)[:, 0]
         reward = torch.from_numpy(rewards).float()
-        steps.append((grids, masks, actions[:, 0], taken, values, reward, ends, cut_off))
+        row = (grids, afterstates, masks, actions[:, 0], taken, values, reward, ends, cut_off)
+        steps.append(row)
     rollout = Rollout(*(torch.stack(column) for column in zip(*steps, strict=True)))
     # So far `following` is right where a game has ended. Elsewhere it is the value of the next
     # row, which after an end is the start of another game.
-    values = torch.cat([rollout.values[1:], agent.value(observations)[None]])
+    values = torch.cat([rollout.values[1:], agent.value(torch.from_numpy(observations))[None]])
     following = torch.where(rollout.ends, rollout.following, values)
-    return rollout._replace(following=following), (observations, infos)
+    return rollout._replace(following=following), observations
 
 
 def advantages_of(rewards: Tensor, values: Tensor, following: Tensor, ends: Tensor) -> Tensor:
@@ -154,7 +158,8 @@ def update(agent: Agent, optimizer: torch.optim.Optimizer, rollout: Rollout) -> 
         order = torch.randperm(len(targets))
         for first in range(0, len(order), MINIBATCH):
             some = order[first : first + MINIBATCH]
-            log_probs, values = agent(rows.grids[some], rows.masks[some])
+            log_probs = agent.policy(rows.afterstates[some], rows.masks[some])
+            values = agent.value(rows.grids[some])
             taken = log_probs.gather(1, rows.actions[some, None])[:, 0]
             ratio = (taken - rows.log_probs[some]).exp()
             gain = advantages[some]
@@ -182,14 +187,14 @@ def train(agent: Agent, args: argparse.Namespace) -> None:
         max_plies=MAX_PLIES,
         autoreset_mode="SameStep",
     )
-    seen = envs.reset(seed=args.seed)
+    observations, _ = envs.reset(seed=args.seed)
     optimizer = torch.optim.Adam(agent.parameters(), lr=LEARNING_RATE, eps=1e-5)
     started = reported = time.perf_counter()
     steps = games = won = 0
     progress = 0.0
     while progress < 1:
         optimizer.param_groups[0]["lr"] = LEARNING_RATE * (1 - progress)
-        rollout, seen = collect(agent, envs, seen)
+        rollout, observations = collect(agent, envs, observations)
         update(agent, optimizer, rollout)
         steps += rollout.rewards.numel()
         games += int(rollout.ends.sum())
@@ -211,9 +216,11 @@ def train(agent: Agent, args: argparse.Namespace) -> None:
 def evaluate(agent: Agent, args: argparse.Namespace) -> None:
     """Prints how the agent does if it takes the action it holds for the best."""
 
-    def ppo(grids: NDArray[np.uint8], masks: NDArray[np.bool_]) -> NDArray[np.int64]:
-        with torch.no_grad():
-            log_probs, _ = agent(torch.from_numpy(grids), torch.from_numpy(masks))
+    @torch.no_grad()
+    def ppo(grids: NDArray[np.uint8], _: NDArray[np.bool_]) -> NDArray[np.int64]:
+        batch = katro.Batch(len(grids), rules=args.rules)
+        batch.set_boards([katro.Board.from_grid(grid, rules=args.rules) for grid in grids])
+        log_probs = agent.policy(*map(torch.from_numpy, batch.afterstates()))
         actions: NDArray[np.int64] = log_probs.argmax(dim=1).numpy()
         return actions
 

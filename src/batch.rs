@@ -46,7 +46,7 @@ pub struct Options {
     /// What an illegal action does.
     pub illegal: Illegal,
     /// The plies (at least 1) after which a game is cut off (R12), if there is
-    /// a limit.
+    /// a limit; with an opponent, after his answer to the ply of the agent.
     pub max_plies: Option<u32>,
 }
 
@@ -594,6 +594,7 @@ impl Batch {
 
     /// The groups to share out, and what to share them out to.
     fn groups(&mut self) -> (impl Iterator<Item = Group<'_>>, &mut Threads) {
+        let answered = self.opponent != Opponent::Nobody;
         let Batch { game, options, seat, len, blocks, seats, threads, .. } = self;
         let (game, options, seat, len) = (&*game, &*options, *seat, *len);
         let mut seats = seats.chunks_mut(GROUP);
@@ -607,6 +608,7 @@ impl Batch {
                 blocks,
                 seats: seats.next().unwrap_or_default(),
                 seat,
+                answered,
             }
         });
         (groups, threads)

@@ -78,6 +78,8 @@ pub(crate) struct Group<'a> {
     pub(crate) seats: &'a mut [Seats],
     /// Where the agent sits; `None` if that is drawn for each game.
     pub(crate) seat: Option<Player>,
+    /// Whether an opponent answers the plies of the agent.
+    pub(crate) answered: bool,
 }
 
 /// The actions of the agents in a group.
@@ -324,7 +326,11 @@ impl Group<'_> {
         }
         play::<STANDARD>(self.game, self.blocks, &mut moves, chosen, rows, columns);
         for (index, block) in self.blocks.iter_mut().enumerate() {
-            turn.outcomes[index] = judge(self.options, block, &moves[index], &lost[index]);
+            // An opponent is to answer before a game is cut off: else its last position
+            // would be the opponent's to play, and its value of the other sign.
+            let may_end = [mask(!self.answered); BLOCK];
+            turn.outcomes[index] =
+                judge(self.options, block, &moves[index], &lost[index], &may_end);
             for l in 0..BLOCK {
                 turn.moved[index][l] = moves[index].moved[l] | lost[index][l];
             }
@@ -357,8 +363,9 @@ impl Group<'_> {
         }
         play::<STANDARD>(self.game, self.blocks, &mut moves, chosen, rows, columns);
         for (index, block) in self.blocks.iter_mut().enumerate() {
-            let reply = judge(self.options, block, &moves[index], &[0; BLOCK]);
             let (outcome, moved) = (&mut turn.outcomes[index], &turn.moved[index]);
+            // A game that has only just started is not cut off before the agent has moved.
+            let reply = judge(self.options, block, &moves[index], &[0; BLOCK], moved);
             for l in 0..BLOCK {
                 // The opponent's win is the agent's loss. A game that has only just
                 // started gives no reward, whatever its first ply.
@@ -527,16 +534,22 @@ fn play<const STANDARD: bool>(
 }
 
 /// Tells what the moves of a block, and the illegal actions that have `lost` a
-/// game, came to, and which games have ended.
+/// game, came to, and which games have ended; the ply limit ends those that `may_end` by it.
 #[inline(always)]
-fn judge(options: &Options, block: &mut Block, moves: &Moves, lost: &Lanes) -> Outcome {
+fn judge(
+    options: &Options,
+    block: &mut Block,
+    moves: &Moves,
+    lost: &Lanes,
+    may_end: &Lanes,
+) -> Outcome {
     let limit = options.max_plies.unwrap_or(u32::MAX);
     let mut over = [0; BLOCK];
     for l in 0..BLOCK {
         let played = u32::from(moves.moved[l] & 1);
         // No number of plies reaches the limit that stands for none.
         block.plies[l] = block.plies[l].saturating_add(played).min(u32::MAX - 1);
-        over[l] = mask(block.plies[l] >= limit);
+        over[l] = mask(block.plies[l] >= limit) & may_end[l];
     }
     let mut outcome = Outcome { captured: moves.captured, laps: moves.laps, ..Outcome::NONE };
     for l in 0..BLOCK {
@@ -598,7 +611,7 @@ impl Rollout<'_> {
             }
             play::<STANDARD>(self.game, self.blocks, &mut moves, &chosen, rows, columns);
             for (block, moves) in self.blocks.iter_mut().zip(&moves) {
-                let outcome = judge(self.options, block, moves, &[0; BLOCK]);
+                let outcome = judge(self.options, block, moves, &[0; BLOCK], &[255; BLOCK]);
                 counts.add(moves, &outcome);
                 if self.options.autoreset != Autoreset::Disabled {
                     let ended = block.ended;

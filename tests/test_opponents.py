@@ -83,6 +83,36 @@ def test_the_reward_is_the_agents_and_the_turn_always_his(opponent, seat):
     assert min(ends.values()) > 10
 
 
+@pytest.mark.parametrize("opponent", [*POLICIES, first_legal])
+@pytest.mark.parametrize("seat", [0, 1])
+@pytest.mark.parametrize("max_plies", [1, 2, 5, 6])
+def test_a_game_is_cut_off_where_the_agent_is_to_move(opponent, seat, max_plies):
+    # Else the value of the last position is the opponent's, and whoever bootstraps from it
+    # learns it with the wrong sign.
+    options = {"opponent": opponent, "seat": seat, "max_plies": max_plies}
+    # The agent's plies until the opponent's answer reaches the limit, which an opening of
+    # the opponent alone never does.
+    steps = max(1, max_plies // 2 if seat else (max_plies + 1) // 2)
+    env = KatroEnv(**options)
+    envs = KatroVectorEnv(70, autoreset_mode="SameStep", **options)
+    _, info = env.reset(seed=0)
+    _, infos = envs.reset(seed=0)
+    for step in range(1, 3 * steps + 1):
+        actions = infos["action_mask"].argmax(axis=1)
+        _, reward, terminated, truncated, info = env.step(int(actions[0]))
+        _, _, _, cut_off, infos = envs.step(actions)
+        ends = step % steps == 0
+        assert (reward, terminated, truncated) == (0, False, ends)
+        assert info["to_move"] == seat
+        assert cut_off.all() if ends else not cut_off.any()
+        assert (infos["to_move"] == seat).all()
+        if ends:
+            assert (infos["final_info"]["to_move"] == seat).all()
+            last = infos["final_obs"][0]
+            np.testing.assert_array_equal(last, env.board.observation())
+            env.reset()
+
+
 @pytest.mark.parametrize("opponent", POLICIES)
 def test_a_seed_fixes_the_games_whatever_the_threads_and_the_number_of_games(opponent):
     def rows(n, threads):

@@ -97,7 +97,8 @@ class KatroEnv(gym.Env[Observation, Any]):
         illegal: what an illegal action does. `"raise"` refuses it with an
             `IllegalMoveError` and changes nothing; `"lose"` ends the game, lost
             for the mover. An action outside the space is always refused.
-        max_plies: the plies after which the game is cut off, or None.
+        max_plies: the plies after which the game is cut off, or None; with an opponent,
+            after his answer.
         render_mode: None, `"ansi"` for text or `"rgb_array"` for a picture.
 
     Raises:
