@@ -16,16 +16,18 @@ import argparse
 import math
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from gymnasium import spaces
+from numpy.typing import NDArray
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
+import katro
+from katro.match import Player
 from katro.sb3 import KatroVecEnv
 
 MAX_PLIES = 600  # hardly a game between players that try to win takes longer
@@ -86,33 +88,16 @@ def make_model(envs: VecEnv, seed: int) -> MaskablePPO:
     )
 
 
-def evaluate(model: MaskablePPO, games: int, **options: Any) -> tuple[int, int, int]:
-    """Plays whole games and returns how many were won, lost and cut off.
+def player(model: MaskablePPO) -> Player:
+    """Returns the agent as a player for `katro.play_match`."""
 
-    The first games to end are the short ones. So that they are not counted more often than
-    the long ones, every environment plays just one game.
-    """
-    envs = KatroVecEnv(games, max_plies=MAX_PLIES, **options)
-    envs.seed(10_000)
-    observations: Any = envs.reset()
-    result = np.zeros(games)
-    over = np.zeros(games, bool)
-    while not over.all():
+    def maskable_ppo(grids: NDArray[np.uint8], masks: NDArray[np.bool_]) -> NDArray[np.int64]:
         # Without the masks the agent would try illegal actions, which it never had to unlearn.
-        actions, _ = model.predict(observations, action_masks=envs.action_masks())
-        observations, rewards, dones, _ = envs.step(actions)
-        result[dones & ~over] = rewards[dones & ~over]
-        over |= dones
-    return int((result > 0).sum()), int((result < 0).sum()), int((result == 0).sum())
+        actions: NDArray[np.int64]
+        actions, _ = model.predict(grids, action_masks=masks)
+        return actions
 
-
-def interval(won: int, games: int) -> tuple[float, float]:
-    """Returns the 95 % Wilson interval of a win rate."""
-    z = 1.96
-    rate, denominator = won / games, 1 + z * z / games
-    centre = rate + z * z / (2 * games)
-    spread = z * math.sqrt(rate * (1 - rate) / games + z * z / (4 * games * games))
-    return (centre - spread) / denominator, (centre + spread) / denominator
+    return maskable_ppo
 
 
 def main() -> None:
@@ -154,13 +139,10 @@ def main() -> None:
 
     model = MaskablePPO.load(path, device="cpu")
     for opponent in ("random", "greedy"):
-        won, lost, cut_off = evaluate(
-            model, arguments.games, rules=arguments.rules, opponent=opponent
-        )
-        low, high = interval(won, arguments.games)
         print(
-            f"against {opponent}: won {won / arguments.games:.1%} ({low:.1%} to {high:.1%}), "
-            f"lost {lost}, cut off {cut_off} of {arguments.games}"
+            katro.play_match(
+                player(model), opponent, arguments.games, arguments.seed, rules=arguments.rules
+            )
         )
 
 
