@@ -108,7 +108,9 @@ class KatroMultiAgentEnv(MultiAgentEnv):
             )
             for agent in AGENTS
         }
-        self.action_spaces = {agent: spaces.Discrete(rules.num_actions) for agent in AGENTS}
+        self.action_spaces: dict[str, spaces.Space[Any]] = {
+            agent: spaces.Discrete(rules.num_actions) for agent in AGENTS
+        }
         self._mover: str | None = None  # None when there is no game
 
     @property
