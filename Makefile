@@ -18,12 +18,12 @@ test: $(VENV)/.test
 	$(BIN)/python -m pytest
 
 # Runs the tests of the adapters and of the examples in an environment with all of their
-# frameworks, some 9 GB; `make test` does without. Each in a process of its own: JAX, for
-# one, does not bear the forks that others make.
+# frameworks, some 9 GB; `make test` does without. Each in a process of its own: JAX
+# warns of every fork that another test makes.
 test-integrations: $(INTEGRATIONS)/.katro
-	for file in tests/integrations/test_*.py; do \
-		$(INTEGRATIONS)/bin/python -m pytest $$file || exit 1; \
-	done
+	status=0; for file in tests/integrations/test_*.py; do \
+		$(INTEGRATIONS)/bin/python -m pytest $$file || status=1; \
+	done; exit $$status
 
 lint: $(VENV)/.test
 	cargo fmt --check
@@ -59,6 +59,7 @@ $(VENV)/.%: $(BIN)/maturin $(SOURCES)
 	touch $@
 
 $(INTEGRATIONS)/.frameworks: $(BIN)/maturin tests/integrations/requirements.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "their frameworks need Python >= 3.11")'
 	$(PYTHON) -m venv $(INTEGRATIONS)
 	$(INTEGRATIONS)/bin/python -m pip install --quiet -r tests/integrations/requirements.txt
 	touch $@

@@ -85,8 +85,10 @@ Run = Callable[[float], float]
 
 def draw(masks: NDArray[np.int8]) -> NDArray[np.int64]:
     """Returns an action drawn evenly from the legal ones of every game."""
-    keys = 1 - RNG.random(masks.shape, dtype=np.float32)
-    actions: NDArray[np.int64] = np.argmax(keys * masks, axis=1)
+    # Small numbers and no more arrays than needed: the caches belong to the step.
+    keys = RNG.integers(1, 1 << 16, masks.shape, np.uint16)
+    keys *= masks.view(np.uint8)
+    actions: NDArray[np.int64] = np.argmax(keys, axis=1)
     return actions
 
 

@@ -55,7 +55,7 @@ GAMES, PLIES = 256, 4  # games of a worker, and plies of each in a round
 LEARNING_RATE = 3e-3  # at first
 EXPLORE = 0.1  # the share of random plies in self-play
 MAX_PLIES = 400  # only a few of the first games are longer
-CHECKPOINT_SECONDS = 30
+CHECKPOINT_SECONDS = 10  # of training that a learner that is stopped may lose
 CHECKPOINT = "selfplay.pickle"
 RETRIES = 3  # so often in a row a worker may die; then something is wrong with all of them
 
@@ -231,6 +231,8 @@ class Learner:
 
 def train(learner: Learner, args: argparse.Namespace) -> None:
     saved = told = learner.seconds
+    if args.checkpoint:
+        learner.save(args.checkpoint / CHECKPOINT)
     while learner.updates < args.updates if args.updates else learner.seconds < args.seconds:
         learner.update()
         if learner.seconds - told > 10:
@@ -267,8 +269,10 @@ def main() -> None:
     parser.add_argument("--games", type=int, default=400, help="to evaluate by")
     args = parser.parse_args()
     for name in ("workers", "seconds", "updates", "games"):
-        if getattr(args, name) is not None and getattr(args, name) <= 0:
+        if getattr(args, name) is not None and not getattr(args, name) > 0:
             parser.error(f"--{name} must be more than 0, got {getattr(args, name)}")
+    if args.seed < 0:
+        parser.error(f"--seed must be 0 or more, got {args.seed}")
     if args.resume and not args.checkpoint:
         parser.error("--resume needs the --checkpoint to go on from")
 
@@ -279,12 +283,15 @@ def main() -> None:
     elif args.checkpoint:
         if (args.checkpoint / CHECKPOINT).exists():
             parser.error(f"{args.checkpoint} holds a run already: go on with --resume")
-        args.checkpoint.mkdir(parents=True, exist_ok=True)
+        try:
+            args.checkpoint.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            parser.error(str(error))
 
     if args.address:
         try:
             ray.init(address=args.address)
-        except ConnectionError as error:
+        except (ConnectionError, ValueError) as error:
             sys.exit(f"there is no Ray cluster at {args.address}: {error}")
     else:
         ray.init(address="local", num_cpus=args.workers, include_dashboard=False)

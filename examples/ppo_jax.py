@@ -3,6 +3,8 @@
     python examples/ppo_jax.py                  ten minutes of training on two cores
     python examples/ppo_jax.py --seconds 10     a quick look
 
+Needs `pip install "katro[jax]"`.
+
 Where the sowing of a ply ends is hard to see for a network and free to ask the engine
 for. So the policy looks one ply ahead: an action's logit is what the network makes of its
 *afterstate*, the grid after the move as the player to move next sees it. The same network
@@ -241,7 +243,7 @@ def train(network: Network, args: argparse.Namespace, key: Array) -> Network:
         seconds += time.perf_counter() - started  # evaluations do not count
         done = updates / args.updates if args.updates else seconds / args.seconds
         progress = min(done, 1)
-        if progress - checked > 0.1:
+        if checked + 0.1 < progress < 1:
             checked = progress
             plies = updates * PLIES * args.envs
             report(
@@ -259,13 +261,19 @@ def main() -> None:
     parser.add_argument("--envs", type=int, default=512, help="games played together")
     parser.add_argument("--out", type=Path, default=Path("runs/ppo_jax"))
     args = parser.parse_args()
-    if args.seconds <= 0 or args.envs <= 0 or (args.updates is not None and args.updates <= 0):
-        parser.error("--seconds, --updates and --envs must be more than 0")
+    for name in ("seconds", "updates", "envs"):
+        if getattr(args, name) is not None and not getattr(args, name) > 0:
+            parser.error(f"--{name} must be more than 0, got {getattr(args, name)}")
+    if args.seed < 0:
+        parser.error(f"--seed must be 0 or more, got {args.seed}")
+    try:
+        args.out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        parser.error(str(error))
     key, network_key = jax.random.split(jax.random.key(args.seed))
     network = train(make_network(network_key), args, key)
     report("after training", evaluate(network, FINAL_GAMES, args.seed))
     weights: dict[str, Any] = jax.device_get(network)
-    args.out.mkdir(parents=True, exist_ok=True)
     np.savez(args.out / "weights.npz", **weights)
     print(f"saved {args.out / 'weights.npz'}")
 

@@ -176,17 +176,20 @@ def update(agent: Agent, optimizer: torch.optim.Optimizer, rollout: Rollout) -> 
 # --- training and evaluation ---
 
 
-def train(agent: Agent, args: argparse.Namespace) -> None:
+def make_envs(args: argparse.Namespace) -> katro.KatroVectorEnv:
     # In this mode a game that has ended starts again within the step, so every row is a
     # transition. With "NextStep" the row after an end is none and has to be left out of the
     # updates, here from arrays in which steps and games are the axes.
-    envs = katro.KatroVectorEnv(
+    return katro.KatroVectorEnv(
         args.envs,
         rules=args.rules,
         opponent=args.opponent,
         max_plies=MAX_PLIES,
         autoreset_mode="SameStep",
     )
+
+
+def train(agent: Agent, envs: katro.KatroVectorEnv, args: argparse.Namespace) -> None:
     observations, _ = envs.reset(seed=args.seed)
     optimizer = torch.optim.Adam(agent.parameters(), lr=LEARNING_RATE, eps=1e-5)
     started = reported = time.perf_counter()
@@ -217,10 +220,12 @@ def evaluate(agent: Agent, args: argparse.Namespace) -> None:
     """Prints how the agent does if it takes the action it holds for the best."""
 
     @torch.no_grad()
-    def ppo(grids: NDArray[np.uint8], _: NDArray[np.bool_]) -> NDArray[np.int64]:
+    def ppo(grids: NDArray[np.uint8], masks: NDArray[np.bool_]) -> NDArray[np.int64]:
         batch = katro.Batch(len(grids), rules=args.rules)
         batch.set_boards([katro.Board.from_grid(grid, rules=args.rules) for grid in grids])
-        log_probs = agent.policy(*map(torch.from_numpy, batch.afterstates()))
+        # The masks know what a grid does not tell: the direction that a player is bound to.
+        afterstates, _ = batch.afterstates()
+        log_probs = agent.policy(torch.from_numpy(afterstates), torch.from_numpy(masks))
         actions: NDArray[np.int64] = log_probs.argmax(dim=1).numpy()
         return actions
 
@@ -239,14 +244,22 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("runs/ppo_torch"))
     args = parser.parse_args()
-    if args.seconds <= 0 or (args.steps is not None and args.steps <= 0):
-        parser.error("--seconds and --steps must be more than 0")
+    for name in ("seconds", "steps", "envs", "games"):
+        if getattr(args, name) is not None and not getattr(args, name) > 0:
+            parser.error(f"--{name} must be more than 0, got {getattr(args, name)}")
+    if args.seed < 0:
+        parser.error(f"--seed must be 0 or more, got {args.seed}")
+    try:
+        rules = katro.Rules.named(args.rules)
+        envs = make_envs(args)
+        args.out.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
 
     torch.set_num_threads(1)  # the network is small
     torch.manual_seed(args.seed)
-    agent = Agent(katro.Rules.named(args.rules))
-    train(agent, args)
-    args.out.mkdir(parents=True, exist_ok=True)
+    agent = Agent(rules)
+    train(agent, envs, args)
     path = args.out / "weights.pt"
     torch.save(agent.state_dict(), path)
     print(f"saved {path}")

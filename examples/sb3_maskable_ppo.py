@@ -116,23 +116,31 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("runs/sb3_maskable_ppo"))
     arguments = parser.parse_args()
+    for name in ("steps", "envs", "games"):
+        if getattr(arguments, name) is not None and not getattr(arguments, name) > 0:
+            parser.error(f"--{name} must be more than 0, got {getattr(arguments, name)}")
+    if arguments.seed < 0:
+        parser.error(f"--seed must be 0 or more, got {arguments.seed}")
+    try:
+        stages = [
+            VecMonitor(
+                KatroVecEnv(
+                    arguments.envs, rules=arguments.rules, opponent=opponent, max_plies=MAX_PLIES
+                )
+            )
+            for opponent in arguments.opponents
+        ]
+        arguments.out.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
 
     torch.set_num_threads(1)  # the network is small
-    stages = [
-        VecMonitor(
-            KatroVecEnv(
-                arguments.envs, rules=arguments.rules, opponent=opponent, max_plies=MAX_PLIES
-            )
-        )
-        for opponent in arguments.opponents
-    ]
     model = make_model(stages[0], arguments.seed)
     steps = arguments.steps // len(stages)
     for opponent, envs in zip(arguments.opponents, stages, strict=True):
         print(f"against {opponent}")
         model.set_env(envs)
         model.learn(steps, callback=Progress(max(steps // 8, 1)), reset_num_timesteps=False)
-    arguments.out.mkdir(parents=True, exist_ok=True)
     path = arguments.out / "model.zip"
     model.save(path)
     print(f"saved {path}")

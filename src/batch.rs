@@ -46,7 +46,7 @@ pub struct Options {
     /// What an illegal action does.
     pub illegal: Illegal,
     /// The plies (at least 1) after which a game is cut off (R12), if there is
-    /// a limit; with an opponent, after his answer to the ply of the agent.
+    /// a limit; with an opponent it is cut off after his answer.
     pub max_plies: Option<u32>,
 }
 

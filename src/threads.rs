@@ -4,7 +4,7 @@ use std::hint;
 use std::process;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use rayon_core::{ThreadPool, ThreadPoolBuilder};
@@ -15,6 +15,17 @@ const GAMES: usize = 4_096;
 /// How long a thread stays awake after a step for the next one. To wake it takes as long
 /// as it takes to step thousands of games.
 const AWAKE: Duration = Duration::from_millis(1);
+
+/// How long a thread waits for the others before it goes to sleep.
+const SPIN: Duration = Duration::from_micros(25);
+
+/// Where the calling thread waits for the others for longer than this, and than so many of
+/// its own tasks took, other programs hold them up: their cores are not free.
+const HELD_UP: (Duration, u32) = (Duration::from_micros(100), 4);
+
+/// The pieces of work that the calling thread then does alone. They double each time that
+/// the others are found held up again, up to the second number.
+const ALONE: (u32, u32) = (8, 1024);
 
 /// The tasks of some threads. Each begins with a share of its own, the same one every
 /// time, so that what it works on stays in its cache; then it helps the others, of
@@ -38,10 +49,6 @@ impl<T> Shares<T> {
         self.0.len()
     }
 
-    fn len(&self) -> usize {
-        self.0.iter().map(|share| lock(share).len()).sum()
-    }
-
     fn put(&self, share: usize, task: T) {
         lock(&self.0[share]).push(task);
     }
@@ -63,24 +70,52 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Counts one down when it is dropped, even by a panic, lest others wait for ever.
-struct CountDown<'a>(&'a AtomicUsize);
+/// A number of pieces of work that threads wait for.
+struct Left {
+    count: AtomicUsize,
+    sleepers: Mutex<Vec<Thread>>,
+}
 
-impl Drop for CountDown<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Release);
+/// One of [`Left`], done when it is dropped: also by a panic, lest others wait for ever.
+struct One<'a>(&'a Left);
+
+impl Left {
+    fn new(count: usize) -> Left {
+        Left { count: AtomicUsize::new(count), sleepers: Mutex::default() }
+    }
+
+    fn is_none(&self) -> bool {
+        self.count.load(Ordering::Acquire) == 0
+    }
+
+    /// Waits for a moment without going to sleep; whether all is done then.
+    fn spin(&self) -> bool {
+        let start = Instant::now();
+        while !self.is_none() && start.elapsed() < SPIN {
+            hint::spin_loop();
+        }
+        self.is_none()
+    }
+
+    /// Waits until all is done, and tells how long that was.
+    fn wait(&self) -> Duration {
+        let start = Instant::now();
+        if !self.spin() {
+            // The core may be what the others wait for.
+            lock(&self.sleepers).push(thread::current());
+            while !self.is_none() {
+                thread::park();
+            }
+        }
+        start.elapsed()
     }
 }
 
-/// Waits for other threads without going to sleep; leaves the core to them if it takes long.
-fn spin_while(waits: impl Fn() -> bool) {
-    let mut turns = 0_u32;
-    while waits() {
-        turns += 1;
-        if turns.is_multiple_of(1024) {
-            thread::yield_now();
+impl Drop for One<'_> {
+    fn drop(&mut self) {
+        if self.0.count.fetch_sub(1, Ordering::AcqRel) == 1 {
+            lock(&self.0.sleepers).drain(..).for_each(|sleeper| sleeper.unpark());
         }
-        hint::spin_loop();
     }
 }
 
@@ -92,12 +127,29 @@ pub(crate) struct Threads {
     pool: Option<(u32, ThreadPool)>,
     /// Rises with every piece of work.
     works: Arc<AtomicU64>,
+    /// The pieces of work still to be done alone, and how many it will be the next time.
+    alone: u32,
+    next_alone: u32,
+}
+
+/// What a thread has done of a piece of work.
+#[derive(Default)]
+struct Done {
+    tasks: u32,
+    /// How long it has waited for the others in between.
+    waited: Duration,
 }
 
 impl Threads {
     /// `count` threads.
     pub(crate) fn new(count: usize) -> Threads {
-        Threads { count: count.max(1), pool: None, works: Arc::default() }
+        Threads {
+            count: count.max(1),
+            pool: None,
+            works: Arc::default(),
+            alone: 0,
+            next_alone: ALONE.0,
+        }
     }
 
     /// As many threads as pay off for `n` games on this machine.
@@ -116,6 +168,7 @@ impl Threads {
         let works = Arc::clone(&self.works);
         let so_far = works.load(Ordering::Relaxed);
         if self.count > 1
+            && self.alone == 0
             && let Some(pool) = self.pool()
         {
             pool.spawn_broadcast(move |_| {
@@ -133,18 +186,7 @@ impl Threads {
         tasks: impl Iterator<Item = T>,
         work: impl Fn(T) -> R + Sync,
     ) -> Vec<R> {
-        let tasks: Vec<T> = tasks.collect();
-        if self.count.min(tasks.len()) < 2 {
-            return tasks.into_iter().map(work).collect();
-        }
-        let shares = Shares::of(tasks, self.count);
-        let results = Mutex::new(Vec::new());
-        self.everywhere(shares.count(), |own| {
-            let mut mine = Vec::new();
-            shares.take(own, |_, task| mine.push(work(task)));
-            lock(&results).append(&mut mine);
-        });
-        results.into_inner().unwrap_or_else(PoisonError::into_inner)
+        self.check_and_map(tasks, |_| None::<()>, work).unwrap_or_default()
     }
 
     /// As [`Threads::map`], once `check` has found nothing in any task; else the least
@@ -156,31 +198,36 @@ impl Threads {
         work: impl Fn(T) -> R + Sync,
     ) -> Result<Vec<R>, E> {
         let mut tasks: Vec<T> = tasks.collect();
-        if self.count.min(tasks.len()) < 2 {
+        if self.hands(tasks.len()) < 2 {
             return match tasks.iter_mut().filter_map(check).min() {
                 Some(found) => Err(found),
                 None => Ok(tasks.into_iter().map(work).collect()),
             };
         }
+        let count = tasks.len();
         let shares = Shares::of(tasks, self.count);
         let checked = Shares::empty(shares.count());
-        let left = AtomicUsize::new(shares.len());
+        let (left, put) = (Left::new(count), AtomicUsize::new(0));
         let (found, results) = (Mutex::new(None), Mutex::new(Vec::new()));
         self.everywhere(shares.count(), |own| {
             shares.take(own, |share, mut task| {
-                let _done = CountDown(&left);
+                let _one = One(&left);
                 if let Some(new) = check(&mut task) {
                     let mut found = lock(&found);
                     *found = Some(found.map_or(new, |old: E| old.min(new)));
                 }
                 checked.put(share, task);
+                put.fetch_add(1, Ordering::Release);
             });
-            spin_while(|| left.load(Ordering::Acquire) > 0);
-            if lock(&found).is_none() {
-                let mut mine = Vec::new();
+            let waited = left.wait();
+            let mut mine = Vec::new();
+            // Not all tasks are here if a check has panicked.
+            if lock(&found).is_none() && put.load(Ordering::Acquire) == count {
                 checked.take(own, |_, task| mine.push(work(task)));
-                lock(&results).append(&mut mine);
             }
+            let tasks = mine.len() as u32;
+            lock(&results).append(&mut mine);
+            Done { tasks, waited }
         });
         match found.into_inner().unwrap_or_else(PoisonError::into_inner) {
             Some(found) => Err(found),
@@ -188,31 +235,48 @@ impl Threads {
         }
     }
 
+    /// How many threads are to take part in a number of tasks.
+    fn hands(&mut self, tasks: usize) -> usize {
+        let hands = self.count.min(tasks);
+        if hands > 1 && self.alone > 0 {
+            self.alone -= 1;
+            return 1;
+        }
+        hands
+    }
+
     /// Lets `count` threads do `work`, each with its own number.
-    fn everywhere(&mut self, count: usize, work: impl Fn(usize) + Sync) {
+    fn everywhere(&mut self, count: usize, work: impl Fn(usize) -> Done + Sync) {
         let works = Arc::clone(&self.works);
         let Some(pool) = self.pool() else {
-            return work(0);
+            work(0);
+            return;
         };
-        let left = AtomicUsize::new(pool.current_num_threads());
+        let start = Instant::now();
+        let (mut own, mut worked) = (Done::default(), Duration::ZERO);
+        let left = Left::new(pool.current_num_threads());
         pool.in_place_scope(|scope| {
             scope.spawn_broadcast(|_, thread| {
-                let _done = CountDown(&left);
+                let _one = One(&left);
                 if thread.index() + 1 < count {
                     work(thread.index() + 1);
                 }
             });
             // Now those that stay awake find it.
             works.fetch_add(1, Ordering::Release);
-            work(0);
-            // The scope would put this thread to sleep, which takes longer than the rest
-            // of the others' work as a rule.
-            let start = Instant::now();
-            spin_while(|| left.load(Ordering::Acquire) > 0 && start.elapsed() < AWAKE);
-            for _ in 0..20 {
-                hint::spin_loop(); // as long as they take to leave the scope
-            }
+            own = work(0);
+            worked = start.elapsed() - own.waited;
+            // The scope puts this thread to sleep if it has to wait, which takes longer than
+            // the rest of the others' work as a rule.
+            left.spin();
         });
+        let waited = start.elapsed() - worked;
+        if waited > HELD_UP.0.max(HELD_UP.1 * worked / own.tasks.max(1)) {
+            self.alone = self.next_alone;
+            self.next_alone = ALONE.1.min(2 * self.next_alone);
+        } else {
+            self.next_alone = ALONE.0;
+        }
     }
 
     /// The threads beside the calling one; `None` if the system gives us none,
@@ -246,5 +310,86 @@ impl Clone for Threads {
     /// The same number of threads, not the same threads.
     fn clone(&self) -> Threads {
         Threads::new(self.count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+
+    fn numbers() -> std::ops::Range<usize> {
+        0..50
+    }
+
+    /// The threads that took part in a piece of work of some milliseconds.
+    fn took_part(threads: &mut Threads, hold_up: bool) -> usize {
+        let caller = thread::current().id();
+        let ids = threads.map(numbers(), |_| {
+            let id = thread::current().id();
+            thread::sleep(Duration::from_millis(if hold_up && id != caller { 20 } else { 1 }));
+            id
+        });
+        assert_eq!(ids.len(), numbers().len());
+        if ids.iter().all(|&id| id == caller) { 1 } else { 2 }
+    }
+
+    #[test]
+    fn the_least_that_was_found_is_told_and_nothing_done() {
+        for count in [1, 2, 8] {
+            let mut threads = Threads::new(count);
+            let done = AtomicUsize::new(0);
+            let check = |number: &mut usize| (*number > 20 && *number % 3 == 0).then_some(*number);
+            let work = |_| done.fetch_add(1, Ordering::Relaxed);
+            assert_eq!(threads.check_and_map(numbers(), check, work), Err(21));
+            assert_eq!(done.load(Ordering::Relaxed), 0);
+            let mut all =
+                threads.check_and_map(numbers(), |_| None::<()>, |number| number).unwrap();
+            all.sort_unstable();
+            assert_eq!(all, numbers().collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn nothing_is_done_after_a_check_that_panics_and_nobody_waits_for_ever() {
+        for count in [1, 2, 8] {
+            let mut threads = Threads::new(count);
+            for bad in [0, 30, 49] {
+                let done = AtomicUsize::new(0);
+                let check = |number: &mut usize| -> Option<()> {
+                    assert!(*number != bad);
+                    None
+                };
+                let work = |_| done.fetch_add(1, Ordering::Relaxed);
+                let result = catch_unwind(AssertUnwindSafe(|| {
+                    threads.check_and_map(numbers(), check, work).is_ok()
+                }));
+                assert!(result.is_err());
+                assert_eq!(done.load(Ordering::Relaxed), 0);
+            }
+            assert_eq!(threads.map(numbers(), |number| number).len(), numbers().len());
+        }
+    }
+
+    #[test]
+    fn where_others_are_held_up_the_caller_works_alone_for_a_while_and_ever_longer() {
+        let mut threads = Threads::new(2);
+        let mut before = 0;
+        for _ in 0..2 {
+            while took_part(&mut threads, true) == 1 {}
+            assert!(threads.alone > before);
+            before = threads.alone;
+            for _ in 0..before {
+                assert_eq!(took_part(&mut threads, true), 1);
+            }
+        }
+        // Until they are not held up any more.
+        let free = |threads: &mut Threads| {
+            threads.alone = 0;
+            took_part(threads, false) == 2 && threads.next_alone == ALONE.0
+        };
+        assert!((0..20).any(|_| free(&mut threads)));
+        assert_eq!(threads.alone, 0);
     }
 }

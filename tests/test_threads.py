@@ -235,18 +235,20 @@ def test_actions_that_change_during_a_step_are_refused_or_played_as_they_were_ch
                 actions[-1] = rng.integers(-1, 7)
             return None
         played = refused = 0
-        for _ in range(600):
-            try:
-                step = batch.step(actions)
-            except katro.IllegalMoveError:
-                refused += 1
-                batch.reset()
-                continue
-            played += 1
-            over_now = step.terminated | step.truncated
-            assert (step.observation.reshape(n, -1).sum(axis=1) == 72).all()
-            assert (step.laps[~over_now] > 0).all()
-        over.set()
+        try:
+            for _ in range(600):
+                try:
+                    step = batch.step(actions)
+                except katro.IllegalMoveError:
+                    refused += 1
+                    batch.reset()
+                    continue
+                played += 1
+                over_now = step.terminated | step.truncated
+                assert (step.observation.reshape(n, -1).sum(axis=1) == 72).all()
+                assert (step.laps[~over_now] > 0).all()
+        finally:
+            over.set()
         return played, refused
 
     played, refused = in_threads(work, 2)[0]

@@ -64,8 +64,8 @@ class KatroEnv(gym.Env[Observation, Any]):
     ## Episode End
 
     `terminated` when a player has no seed left, `truncated` after `max_plies`
-    plies; never both. After the end the board stays as it is, and `step` needs
-    a `reset` first.
+    plies, or an opponent's answer to the last of them; never both. After the end the
+    board stays as it is, and `step` needs a `reset` first.
 
     ## Information
 
@@ -97,8 +97,8 @@ class KatroEnv(gym.Env[Observation, Any]):
         illegal: what an illegal action does. `"raise"` refuses it with an
             `IllegalMoveError` and changes nothing; `"lose"` ends the game, lost
             for the mover. An action outside the space is always refused.
-        max_plies: the plies after which the game is cut off, or None; with an opponent,
-            after his answer.
+        max_plies: the plies after which the game is cut off, or None; with an opponent
+            it is cut off after his answer.
         render_mode: None, `"ansi"` for text or `"rgb_array"` for a picture.
 
     Raises:

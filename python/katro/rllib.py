@@ -78,6 +78,7 @@ class KatroMultiAgentEnv(MultiAgentEnv):
 
     Raises:
         ValueError: if there is no such option, or its value is not one of those above.
+        TypeError: if `config` is no dict.
 
     >>> from katro.rllib import KatroMultiAgentEnv
     >>> env = KatroMultiAgentEnv({"rules": "katro-4x4", "illegal": "raise"})
@@ -88,6 +89,8 @@ class KatroMultiAgentEnv(MultiAgentEnv):
 
     def __init__(self, config: dict[str, Any] | None = None) -> None:
         super().__init__()
+        if not isinstance(config, dict | None):
+            raise TypeError(f"config must be a dict of options, got {config!r}")
         for option in config or {}:
             if option not in DEFAULTS:
                 raise ValueError(f"unknown option {option!r}, known are {', '.join(DEFAULTS)}")
@@ -133,8 +136,10 @@ class KatroMultiAgentEnv(MultiAgentEnv):
         Raises:
             ValueError: if an option is unknown, or the board is over or of other rules. The
                 game goes on unchanged.
-            TypeError: if it is no board.
+            TypeError: if it is no board, or `options` no dict.
         """
+        if not isinstance(options, dict | None):
+            raise TypeError(f"options must be a dict or None, got {options!r}")
         if options and "seat" in options:
             raise ValueError("unknown option 'seat', known is board")
         observation, info = self._game.reset(seed=seed, options=options)
@@ -160,13 +165,15 @@ class KatroMultiAgentEnv(MultiAgentEnv):
         Raises:
             IllegalMoveError: if the action is outside the space, or not legal and the
                 environment refuses that. The game goes on unchanged.
-            TypeError: if the action is no integer.
+            TypeError: if the action is no integer, or `action_dict` no dict.
             ValueError: if it is not the action of the agent to move alone.
             gymnasium.error.ResetNeeded: before the first reset and after the end.
         """
         mover = self._mover
         if mover is None:
             raise ResetNeeded("the game needs a reset first")
+        if not isinstance(action_dict, dict):
+            raise TypeError(f"the actions must be a dict {{agent: action}}, got {action_dict!r}")
         if list(action_dict) != [mover]:
             raise ValueError(f"{mover} is to move alone, got actions of {list(action_dict)}")
         observation, reward, terminated, truncated, info = self._game.step(action_dict[mover])

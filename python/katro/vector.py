@@ -60,8 +60,8 @@ class KatroVectorEnv(VectorEnv[Observations, ArrayLike, NDArray[Any]]):
         seat: 0 or 1, or None to draw it from the seed of each game at each of its starts.
         observation: `"grid"` or `"dict"`.
         illegal: `"raise"` or `"lose"`.
-        max_plies: the plies after which a game is cut off, or None; with an opponent,
-            after his answer.
+        max_plies: the plies after which a game is cut off, or None; with an opponent
+            it is cut off after his answer.
         render_mode: None, `"ansi"` or `"rgb_array"`.
 
     Raises:

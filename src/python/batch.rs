@@ -78,8 +78,8 @@ const PICKLE_VERSION: u32 = 3;
 ///     rules: a `Rules` or the name of one.
 ///     autoreset_mode: `"NextStep"`, `"SameStep"` or `"Disabled"`, as in `KatroVectorEnv`.
 ///     illegal: `"raise"` or `"lose"`, as in `KatroEnv`.
-///     max_plies: the plies after which a game is cut off, or None; with an opponent,
-///         after his answer.
+///     max_plies: the plies after which a game is cut off, or None; with an opponent
+///         it is cut off after his answer.
 ///     opponent: None for self-play; or who answers each ply of the agent within the step:
 ///         `"random"`, `"greedy"` (most own seeds after the move), `"minimax:DEPTH"`,
 ///         `"minimax:TIMEms"`, or a callable `(observations, action_masks) -> actions` that

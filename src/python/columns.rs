@@ -156,7 +156,8 @@ impl Columns {
     }
 }
 
-/// A new array, of zeros or, as to clear many takes longer than to write them, of anything.
+/// A new array to be written in full: zeros if it is small, uninitialised if it is large,
+/// since clearing that takes longer than asking NumPy for it does.
 fn new<'py, T: Element, I: IntoDimension + IntoPyObject<'py>>(
     py: Python<'py>,
     shape: I,

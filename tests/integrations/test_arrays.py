@@ -2,16 +2,17 @@
 
 import numpy as np
 import pytest
+import torch
 
 import katro
 
-torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="module")
 def jnp():
-    jax = pytest.importorskip("jax")
+    import jax
+
     return jax.numpy
 
 

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import ray
 
 import katro
-
-ray = pytest.importorskip("ray")
 
 EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "distributed_selfplay.py"
 
@@ -263,6 +262,10 @@ def test_the_example_runs_and_goes_on_from_its_checkpoint(tmp_path):
     [
         (["--workers", 0], "--workers must be more than 0, got 0"),
         (["--seconds", -1], "--seconds must be more than 0, got -1"),
+        (["--seconds", "nan"], "--seconds must be more than 0, got nan"),
+        (["--seed", -1], "--seed must be 0 or more, got -1"),
+        (["--checkpoint", __file__], "File exists"),
+        (["--address", "nonsense"], "there is no Ray cluster at nonsense"),
         (["--resume"], "--resume needs the --checkpoint"),
         (["--resume", "--checkpoint", "nowhere"], "cannot resume from nowhere"),
     ],

@@ -4,18 +4,14 @@ import copy
 import pickle
 
 import numpy as np
-import pytest
-
-import katro
-
-pytest.importorskip("pyspiel")
-
 import pyspiel
+import pytest
 from open_spiel.python import rl_environment
 from open_spiel.python.algorithms import evaluate_bots, mcts, minimax
 from open_spiel.python.bots import uniform_random
 from open_spiel.python.observation import INFO_STATE_OBS_TYPE, make_observation
 
+import katro
 import katro.open_spiel
 
 SMALL = "python_katro(rules=katro-4x4,max_plies=60)"

@@ -5,17 +5,13 @@ import pickle
 import warnings
 
 import numpy as np
+import pettingzoo
 import pytest
 from gymnasium.error import ResetNeeded
-
-import katro
-
-pytest.importorskip("pettingzoo")
-
-import pettingzoo
 from pettingzoo.utils import wrappers
 from pettingzoo.utils.average_total_reward import average_total_reward
 
+import katro
 import katro.pettingzoo
 from katro.pettingzoo import AGENTS, env, raw_env
 

@@ -106,7 +106,7 @@ def test_a_short_run_learns_more_than_chance(tmp_path):
         [sys.executable, "-W", "error", str(example), *options],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=100,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -117,3 +117,22 @@ def test_a_short_run_learns_more_than_chance(tmp_path):
     with np.load(tmp_path / "weights.npz") as weights:
         assert {"w1", "b1", "w2", "b2", "w3", "b3"} == set(weights)
         assert all(np.isfinite(array).all() for array in weights.values())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        (("--seconds", "0"), "--seconds must be more than 0, got 0.0"),
+        (("--updates", "-1"), "--updates must be more than 0, got -1"),
+        (("--envs", "0"), "--envs must be more than 0, got 0"),
+        (("--seed", "-1"), "--seed must be 0 or more, got -1"),
+        (("--out", __file__), "File exists"),
+    ],
+)
+def test_wrong_arguments_are_refused_before_anything_is_done(
+    ppo, wrong, sentence, monkeypatch, capsys
+):
+    monkeypatch.setattr(sys, "argv", ["ppo_jax.py", *wrong])
+    with pytest.raises(SystemExit, match="2"):
+        ppo.main()
+    assert sentence in capsys.readouterr().err.splitlines()[-1]

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import katro
 
-torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
@@ -72,11 +72,31 @@ def test_the_same_seed_and_steps_give_the_same_weights(tmp_path):
     assert same == [True, True, False]
 
 
-@pytest.mark.parametrize("wrong", [("--seconds", 0), ("--steps", 0), ("--opponent", "nobody")])
-def test_wrong_arguments_are_refused(wrong, tmp_path):
-    done = run(*wrong, "--out", tmp_path)
-    assert done.returncode != 0
-    assert "must be more than 0" in done.stderr or "nobody" in done.stderr
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        (("--seconds", 0), "--seconds must be more than 0, got 0.0"),
+        (("--seconds", "nan"), "--seconds must be more than 0, got nan"),
+        (("--steps", 0), "--steps must be more than 0, got 0"),
+        (("--envs", 0), "--envs must be more than 0, got 0"),
+        (("--games", -2), "--games must be more than 0, got -2"),
+        (("--seed", -1), "--seed must be 0 or more, got -1"),
+        (("--opponent", "nobody"), '"nobody"'),
+        (("--rules", "chess"), 'unknown rules "chess"'),
+        (("--out", __file__), "File exists"),
+    ],
+)
+def test_wrong_arguments_are_refused_before_anything_is_done(wrong, sentence, tmp_path):
+    done = run("--out", tmp_path, *wrong)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert sentence in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
+
+
+def test_an_agent_of_rules_that_bind_players_keeps_to_them_in_its_matches(ppo, tmp_path):
+    done = run("--rules", "katro-fieldnotes", "--steps", 4000, "--games", 20, "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "ppo against greedy: " in done.stdout
 
 
 def test_an_illegal_action_has_the_probability_0_and_no_gradient(ppo):

@@ -10,9 +10,6 @@ from gymnasium.error import ResetNeeded
 
 import katro
 
-pytest.importorskip("ray.rllib")
-pytest.importorskip("torch")
-
 with warnings.catch_warnings():
     # RLlib and PyTorch warn of what they import.
     warnings.simplefilter("ignore")
@@ -261,6 +258,23 @@ def test_step_needs_a_reset_first_and_after_the_end():
 def test_wrong_options_are_refused(config, error, message):
     with pytest.raises(error, match=message):
         KatroMultiAgentEnv(config)
+
+
+@pytest.mark.parametrize("wrong", ["katro-4x4", 5, ["rules"]])
+def test_what_is_no_dict_is_refused_and_changes_nothing(wrong):
+    with pytest.raises(TypeError, match="config must be a dict"):
+        KatroMultiAgentEnv(wrong)
+    env = KatroMultiAgentEnv()
+    env.reset()
+    env.step({"player_0": 2})
+    then = env.board
+    with pytest.raises(TypeError, match="options must be a dict or None"):
+        env.reset(options=wrong)
+    for actions in (wrong, None, "player_1"):
+        with pytest.raises(TypeError, match="the actions must be a dict"):
+            env.step(actions)
+    assert env.board == then
+    env.step({"player_1": 2})
 
 
 def test_a_reset_refuses_a_wrong_board_and_the_game_goes_on():

@@ -13,9 +13,6 @@ from gymnasium.error import ResetNeeded
 
 import katro
 
-pytest.importorskip("stable_baselines3")
-pytest.importorskip("sb3_contrib")
-
 with warnings.catch_warnings():
     # PyTorch and TensorBoard warn of what they import.
     warnings.simplefilter("ignore")

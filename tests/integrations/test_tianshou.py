@@ -7,9 +7,6 @@ import pytest
 
 import katro
 
-pytest.importorskip("tianshou")
-pytest.importorskip("pettingzoo")
-
 with warnings.catch_warnings():
     # PyTorch and Tianshou warn of what they import.
     warnings.simplefilter("ignore")

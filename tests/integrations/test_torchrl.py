@@ -7,8 +7,6 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import katro
 
-pytest.importorskip("torchrl")
-
 with warnings.catch_warnings():
     # PyTorch and TensorDict warn of what they import.
     warnings.simplefilter("ignore")
@@ -140,7 +138,8 @@ def test_dicts_in_same_step_mode_are_more_than_torchrl_reads_of_anybody(make):
 
 
 def test_pettingzoo_wrapper_has_the_masks_and_rewards_of_both_players():
-    pettingzoo = pytest.importorskip("katro.pettingzoo")
+    from katro import pettingzoo
+
     torch.manual_seed(0)
     with pytest.warns(UserWarning, match="tested using version"):  # of every version but one
         env = PettingZooWrapper(pettingzoo.raw_env(rules="katro-4x4"), use_mask=True)
