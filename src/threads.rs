@@ -340,7 +340,8 @@ mod tests {
         for count in [1, 2, 8] {
             let mut threads = Threads::new(count);
             let done = AtomicUsize::new(0);
-            let check = |number: &mut usize| (*number > 20 && number.is_multiple_of(3)).then_some(*number);
+            let check =
+                |number: &mut usize| (*number > 20 && number.is_multiple_of(3)).then_some(*number);
             let work = |_| done.fetch_add(1, Ordering::Relaxed);
             assert_eq!(threads.check_and_map(numbers(), check, work), Err(21));
             assert_eq!(done.load(Ordering::Relaxed), 0);
