@@ -23,9 +23,9 @@ const SPIN: Duration = Duration::from_micros(25);
 /// its own tasks took, other programs hold them up: their cores are not free.
 const HELD_UP: (Duration, u32) = (Duration::from_micros(100), 4);
 
-/// The pieces of work that the calling thread then does alone. They double each time that
-/// the others are found held up again, up to the second number.
-const ALONE: (u32, u32) = (8, 1024);
+/// The second time in a row the calling thread works alone, for so many times as long as it
+/// has waited, so that trying again takes little of its time.
+const ALONE: u32 = 20;
 
 /// The tasks of some threads. Each begins with a share of its own, the same one every
 /// time, so that what it works on stays in its cache; then it helps the others, of
@@ -127,9 +127,10 @@ pub(crate) struct Threads {
     pool: Option<(u32, ThreadPool)>,
     /// Rises with every piece of work.
     works: Arc<AtomicU64>,
-    /// The pieces of work still to be done alone, and how many it will be the next time.
-    alone: u32,
-    next_alone: u32,
+    /// Whether the other threads were held up the last time.
+    held_up: bool,
+    /// Until when the calling thread works alone.
+    alone: Option<Instant>,
 }
 
 /// What a thread has done of a piece of work.
@@ -147,8 +148,8 @@ impl Threads {
             count: count.max(1),
             pool: None,
             works: Arc::default(),
-            alone: 0,
-            next_alone: ALONE.0,
+            held_up: false,
+            alone: None,
         }
     }
 
@@ -168,7 +169,7 @@ impl Threads {
         let works = Arc::clone(&self.works);
         let so_far = works.load(Ordering::Relaxed);
         if self.count > 1
-            && self.alone == 0
+            && self.alone.is_none()
             && let Some(pool) = self.pool()
         {
             pool.spawn_broadcast(move |_| {
@@ -238,11 +239,10 @@ impl Threads {
     /// How many threads are to take part in a number of tasks.
     fn hands(&mut self, tasks: usize) -> usize {
         let hands = self.count.min(tasks);
-        if hands > 1 && self.alone > 0 {
-            self.alone -= 1;
-            return 1;
+        if hands > 1 {
+            self.alone = self.alone.filter(|&until| Instant::now() < until);
         }
-        hands
+        if self.alone.is_some() { 1 } else { hands }
     }
 
     /// Lets `count` threads do `work`, each with its own number.
@@ -271,12 +271,11 @@ impl Threads {
             left.spin();
         });
         let waited = start.elapsed() - worked;
-        if waited > HELD_UP.0.max(HELD_UP.1 * worked / own.tasks.max(1)) {
-            self.alone = self.next_alone;
-            self.next_alone = ALONE.1.min(2 * self.next_alone);
-        } else {
-            self.next_alone = ALONE.0;
+        let held_up = waited > HELD_UP.0.max(HELD_UP.1 * worked / own.tasks.max(1));
+        if held_up && self.held_up {
+            self.alone = Some(Instant::now() + ALONE * waited);
         }
+        self.held_up = held_up;
     }
 
     /// The threads beside the calling one; `None` if the system gives us none,
@@ -374,23 +373,19 @@ mod tests {
     }
 
     #[test]
-    fn where_others_are_held_up_the_caller_works_alone_for_a_while_and_ever_longer() {
+    fn where_others_are_held_up_the_caller_works_alone_for_a_while() {
         let mut threads = Threads::new(2);
-        let mut before = 0;
-        for _ in 0..2 {
-            while took_part(&mut threads, true) == 1 {}
-            assert!(threads.alone > before);
-            before = threads.alone;
-            for _ in 0..before {
-                assert_eq!(took_part(&mut threads, true), 1);
-            }
+        while threads.alone.is_none() {
+            took_part(&mut threads, true);
         }
-        // Until they are not held up any more.
-        let free = |threads: &mut Threads| {
-            threads.alone = 0;
-            took_part(threads, false) == 2 && threads.next_alone == ALONE.0
-        };
-        assert!((0..20).any(|_| free(&mut threads)));
-        assert_eq!(threads.alone, 0);
+        let until = threads.alone.expect("one of the tasks took 20 ms");
+        assert_eq!(took_part(&mut threads, true), 1);
+        assert!(Instant::now() < until);
+        thread::sleep(until - Instant::now());
+        // Sooner or later they are not held up any more.
+        assert!((0..20).any(|_| {
+            threads.alone = None;
+            took_part(&mut threads, false) == 2 && threads.alone.is_none()
+        }));
     }
 }
