@@ -2,7 +2,8 @@
 
     python examples/distributed_selfplay.py --seconds 60           every core of this machine
     python examples/distributed_selfplay.py --address auto         every core of a cluster
-    python examples/distributed_selfplay.py --checkpoint runs/d    and again with --resume
+    python examples/distributed_selfplay.py --checkpoint runs/d             keeps the run
+    python examples/distributed_selfplay.py --checkpoint runs/d --resume    goes on with it
 
 Needs `pip install katro ray`, on every machine. The agent is that of `selfplay_td.py`: a small
 network that estimates the result for the player to move, and TD(0) on afterstates. Here workers

@@ -11,7 +11,7 @@ for. So the policy looks one ply ahead: an action's logit is what the network ma
 has a second output, the value of a grid for the player to move, from -1 to 1.
 
 One network plays both sides. The next value is then the other player's, so it counts
-against the mover (`discount = -1` in mctx).
+against the mover.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ Results: TypeAlias = dict[str, katro.MatchResult]
 RULES = katro.Rules()
 HOLES = 2 * RULES.rows * RULES.columns
 HIDDEN = 128
-PLIES, MINIBATCHES, EPOCHS = 64, 8, 2  # plies of each game between two updates
+PLIES = 64  # of each game between two updates
+MINIBATCHES, EPOCHS = 8, 2
 LEARNING_RATE, CLIP, ENTROPY, VALUE = 3e-3, 0.2, 0.01, 0.5
 LAMBDA = 0.9  # of the generalised advantage estimate; nothing is discounted
 TRAINING_MAX_PLIES = 400  # only a few of the first games are longer

@@ -94,7 +94,7 @@ def player(model: MaskablePPO) -> Player:
     def maskable_ppo(grids: NDArray[np.uint8], masks: NDArray[np.bool_]) -> NDArray[np.int64]:
         # Without the masks the agent would try illegal actions, which it never had to unlearn.
         actions: NDArray[np.int64]
-        actions, _ = model.predict(grids, action_masks=masks)
+        actions, _ = model.predict(grids, action_masks=masks, deterministic=True)
         return actions
 
     return maskable_ppo
@@ -117,7 +117,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/sb3_maskable_ppo"))
     arguments = parser.parse_args()
     for name in ("steps", "envs", "games"):
-        if getattr(arguments, name) is not None and not getattr(arguments, name) > 0:
+        if getattr(arguments, name) <= 0:
             parser.error(f"--{name} must be more than 0, got {getattr(arguments, name)}")
     if arguments.seed < 0:
         parser.error(f"--seed must be 0 or more, got {arguments.seed}")

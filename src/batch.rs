@@ -499,7 +499,8 @@ impl Batch {
 
     /// Plays `plies` uniformly random plies in every game and counts what came
     /// of it. Game `i` draws from the stream of `seed + i`. A game that ends
-    /// starts again at once, with [`Autoreset::Disabled`] never.
+    /// starts again at once, with [`Autoreset::Disabled`] never. An opponent is not asked:
+    /// such games are to be reset afterwards.
     ///
     /// Asks `go_on` after every so many plies and returns `None` as soon as it
     /// says no; the games stay where they are then.

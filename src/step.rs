@@ -65,7 +65,7 @@ pub(crate) struct Seats {
     pub(crate) streams: [Stream; BLOCK],
 }
 
-/// Some blocks of a batch, the share of one thread.
+/// Some blocks of a batch, a task of one thread.
 pub(crate) struct Group<'a> {
     pub(crate) game: &'a Game,
     pub(crate) options: &'a Options,
@@ -126,7 +126,7 @@ impl Turn {
 /// A part of a step that is compiled for vector instructions. Each is a call of its
 /// own, since every copy of the sowing is compiled for every board and machine.
 enum Part<'a, 'b> {
-    /// Reads the actions of the agents, and finds the first game where it cannot be played.
+    /// Reads the actions of the agents, and finds the first game whose action cannot be played.
     Check(&'a mut Agents<'b>, &'a mut Option<usize>),
     /// The plies of the agents.
     Agent(&'a Agents<'b>, &'a mut Turn),
@@ -181,7 +181,7 @@ impl Group<'_> {
         Arch::new().dispatch(Task { game: self.game, group: self, part });
     }
 
-    /// Reads the actions and tells the first game of the batch whose one cannot be played.
+    /// Reads the actions and tells the first game of the batch whose action cannot be played.
     pub(crate) fn check(&mut self, agents: &mut Agents<'_>) -> Option<usize> {
         let mut refused = None;
         self.task(Part::Check(agents, &mut refused));
@@ -328,9 +328,9 @@ impl Group<'_> {
         for (index, block) in self.blocks.iter_mut().enumerate() {
             // An opponent is to answer before a game is cut off: else its last position
             // would be the opponent's to play, and its value of the other sign.
-            let may_end = [mask(!self.answered); BLOCK];
+            let may_be_cut_off = [mask(!self.answered); BLOCK];
             turn.outcomes[index] =
-                judge(self.options, block, &moves[index], &lost[index], &may_end);
+                judge(self.options, block, &moves[index], &lost[index], &may_be_cut_off);
             for l in 0..BLOCK {
                 turn.moved[index][l] = moves[index].moved[l] | lost[index][l];
             }
@@ -534,14 +534,15 @@ fn play<const STANDARD: bool>(
 }
 
 /// Tells what the moves of a block, and the illegal actions that have `lost` a
-/// game, came to, and which games have ended; the ply limit ends those that `may_end` by it.
+/// game, came to, and which games have ended; the ply limit ends those that
+/// `may_be_cut_off`.
 #[inline(always)]
 fn judge(
     options: &Options,
     block: &mut Block,
     moves: &Moves,
     lost: &Lanes,
-    may_end: &Lanes,
+    may_be_cut_off: &Lanes,
 ) -> Outcome {
     let limit = options.max_plies.unwrap_or(u32::MAX);
     let mut over = [0; BLOCK];
@@ -549,7 +550,7 @@ fn judge(
         let played = u32::from(moves.moved[l] & 1);
         // No number of plies reaches the limit that stands for none.
         block.plies[l] = block.plies[l].saturating_add(played).min(u32::MAX - 1);
-        over[l] = mask(block.plies[l] >= limit) & may_end[l];
+        over[l] = mask(block.plies[l] >= limit) & may_be_cut_off[l];
     }
     let mut outcome = Outcome { captured: moves.captured, laps: moves.laps, ..Outcome::NONE };
     for l in 0..BLOCK {

@@ -19,13 +19,19 @@ const AWAKE: Duration = Duration::from_millis(1);
 /// How long a thread waits for the others before it goes to sleep.
 const SPIN: Duration = Duration::from_micros(25);
 
-/// Where the calling thread waits for the others for longer than this, and than so many of
-/// its own tasks took, other programs hold them up: their cores are not free.
-const HELD_UP: (Duration, u32) = (Duration::from_micros(100), 4);
+/// If the calling thread has to wait for the others for longer than this, and for longer
+/// than this many of its own tasks took on average, they count as held up: other programs
+/// have their cores.
+const HELD_UP: Duration = Duration::from_micros(100);
+const HELD_UP_TASKS: u32 = 4;
 
-/// The second time in a row the calling thread works alone, for so many times as long as it
-/// has waited, so that trying again takes little of its time.
+/// Held up twice in a row, the calling thread works alone for this many times as long as it
+/// has waited, so that trying again takes little of its time. It does so at once if the
+/// others are held up again then.
 const ALONE: u32 = 20;
+
+/// No longer wait than this counts: it may have come from one long task.
+const LONGEST_WAIT: Duration = Duration::from_millis(10);
 
 /// The tasks of some threads. Each begins with a share of its own, the same one every
 /// time, so that what it works on stays in its cache; then it helps the others, of
@@ -36,8 +42,8 @@ impl<T> Shares<T> {
     /// Shares of the tasks for `count` threads, or as many as there are tasks.
     fn of(mut tasks: Vec<T>, count: usize) -> Shares<T> {
         let count = count.min(tasks.len());
-        let share = tasks.len().div_ceil(count);
-        let share_of = |i| tasks.split_off(tasks.len().min((count - 1 - i) * share)).into();
+        let all = tasks.len();
+        let share_of = |i| tasks.split_off(all * (count - 1 - i) / count).into();
         Shares((0..count).map(share_of).collect())
     }
 
@@ -271,9 +277,9 @@ impl Threads {
             left.spin();
         });
         let waited = start.elapsed() - worked;
-        let held_up = waited > HELD_UP.0.max(HELD_UP.1 * worked / own.tasks.max(1));
+        let held_up = waited > HELD_UP.max(HELD_UP_TASKS * worked / own.tasks.max(1));
         if held_up && self.held_up {
-            self.alone = Some(Instant::now() + ALONE * waited);
+            self.alone = Some(Instant::now() + ALONE * waited.min(LONGEST_WAIT));
         }
         self.held_up = held_up;
     }
@@ -291,7 +297,11 @@ impl Threads {
                 .num_threads(self.count - 1)
                 .thread_name(|i| format!("katro-{i}"))
                 .build();
-            self.pool = pool.ok().map(|pool| (here, pool));
+            match pool {
+                Ok(pool) => self.pool = Some((here, pool)),
+                // It would fail again in every step.
+                Err(_) => self.count = 1,
+            }
         }
         self.pool.as_ref().map(|(_, pool)| pool)
     }

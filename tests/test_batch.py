@@ -1024,6 +1024,9 @@ def test_the_mode_may_be_a_name_or_gymnasiums_enumeration(mode):
         np.array([2, 1, 0])[::-1],
         np.array([[0, 5], [1, 5], [2, 5]])[:, 0],
         np.array([[0, 5], [1, 5], [2, 5]], ">i4")[:, 0],
+        # Strides that are no multiple of the size.
+        np.array([(9, 0), (9, 1), (9, 2)], [("other", "u1"), ("action", "i8")])["action"],
+        np.array([(9, 0), (9, 1), (9, 2)], [("other", "u1"), ("action", "i4")])["action"],
         np.frombuffer(np.array([0, 1, 2], np.int64).tobytes(), np.int64),
         np.frombuffer(b"\0" + np.array([0, 1, 2], np.int64).tobytes(), np.int64, offset=1),
         np.lib.stride_tricks.as_strided(np.array([0, 1, 2]), writeable=False),

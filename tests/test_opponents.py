@@ -315,3 +315,15 @@ def test_a_search_keeps_to_its_time():
     result = katro.search(Board(), seconds=0.2)
     assert result.seconds < 2
     assert result.depth >= 1
+
+
+@pytest.mark.parametrize("opponent", [*POLICIES, first_legal])
+def test_a_rollout_is_not_for_a_batch_with_an_opponent(opponent):
+    # It would leave games in which the opponent is to move, and the next step would play
+    # the agent's action for him.
+    batch = Batch(3, opponent=opponent)
+    batch.reset(seed=0)
+    then = batch.boards()
+    with pytest.raises(ValueError, match="a rollout plays both sides, so it needs a batch without"):
+        batch.rollout(10)
+    assert batch.boards() == then

@@ -329,7 +329,7 @@ impl PyBatch {
     ///     (South, North), `truncated` games, seeds `captured` and `laps`.
     ///
     /// Raises:
-    ///     ValueError: if a number is negative.
+    ///     ValueError: if a number is negative, or the batch has an opponent.
     ///     KeyboardInterrupt: on Ctrl-C; the games stay where they are then.
     ///     gymnasium.error.ResetNeeded: before the first reset.
     ///
@@ -346,6 +346,10 @@ impl PyBatch {
         seed: Argument<'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
         self.check_started(py)?;
+        if self.batch.opponent() != Opponent::Nobody {
+            let message = "a rollout plays both sides, so it needs a batch without an opponent";
+            return Err(PyValueError::new_err(message));
+        }
         let plies = natural(plies, "plies")?;
         let seed = match seed {
             Argument::Missing => 0,

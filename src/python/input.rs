@@ -225,10 +225,9 @@ pub(super) fn actions<'py>(
         && array.len() == n
     {
         let array = array.try_readonly()?;
-        return Ok(match array.as_slice() {
-            Ok(slice) if !may_change(addresses(slice)) => Actions::Given(array),
-            _ => Actions::Copied(array.as_array().to_vec()),
-        });
+        if array.as_slice().is_ok_and(|slice| !may_change(addresses(slice))) {
+            return Ok(Actions::Given(array));
+        }
     }
     let (actions, shape) = integers(value, "actions")?;
     if shape != [n] {
