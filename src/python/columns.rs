@@ -164,6 +164,7 @@ fn new<'py, T: Element, I: IntoDimension + IntoPyObject<'py>>(
     games: usize,
 ) -> PyResult<Py<PyArray<T, I::Dim>>> {
     static EMPTY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    // To ask NumPy takes a tenth of a microsecond longer, in which so many rows are cleared.
     if games < 256 {
         return Ok(PyArray::zeros(py, shape, false).unbind());
     }
